@@ -1,0 +1,299 @@
+/*
+ * engine/engine.h - where the bytes live: the one interface to storage.
+ *
+ * The layers above see a store as four things, whatever holds them:
+ *
+ *   records   small named values that may change: the catalog, tags
+ *   nodes     immutable small values under keys chosen by the tree
+ *   blobs     immutable byte strings, named by the engine when they are put:
+ *             fragments of chunks
+ *   versions  one version manager per array: it gives out version numbers,
+ *             knows which are in flight, and publishes them in order
+ *
+ * An engine fills in one pyri_engine_ops. Rules for all entries:
+ *   - any thread may call, any number at once; the engine locks for itself;
+ *   - arguments are borrowed for the call; what is returned as a view lives
+ *     until the reader that it was got through ends;
+ *   - what a returned call stored, a later call anywhere finds;
+ *   - calls take batches: a cluster keeps them all in the air at once, the
+ *     embedded engine just loops;
+ *   - every failure goes through pyri_fail(): PYR_ENOTFOUND, PYR_EEXIST,
+ *     PYR_EFENCED, PYR_ETIMEOUT, PYR_ECORRUPT, PYR_EIO, PYR_ENOSPC,
+ *     PYR_ENOMEM, PYR_EREADONLY.
+ *
+ * tests/engine/conformance.c holds these rules as a program; a new engine is
+ * done when it passes there. engine/mem/ is the shortest one to read first.
+ */
+#ifndef PYRI_ENGINE_ENGINE_H
+#define PYRI_ENGINE_ENGINE_H
+
+#include "base/buf.h"
+#include "base/fail.h"
+
+#include <pyramid/store.h>
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/uio.h>
+
+typedef struct pyri_engine pyri_engine;
+
+/* A reader: a lease on everything that it was shown. Not shared by threads;
+ * cheap, made for each call of the user, never held while waiting. */
+typedef struct pyri_reader pyri_reader;
+
+/* --- records and nodes ------------------------------------------------------ */
+
+enum { PYRI_MAX_KEY = 400 }; /* bytes in a key of a record or node */
+
+typedef enum pyri_edit_kind {
+    PYRI_EDIT_PUT,    /* set the record, whether it is there or not */
+    PYRI_EDIT_CREATE, /* PYR_EEXIST if it is there */
+    PYRI_EDIT_DELETE, /* PYR_ENOTFOUND if it is not */
+    PYRI_EDIT_EXPECT, /* PYR_ENOTFOUND if it is not there; changes nothing */
+    PYRI_EDIT_ARRAY   /* a new version manager, see below; PYR_EEXIST */
+} pyri_edit_kind;
+
+typedef struct pyri_edit {
+    pyri_edit_kind kind;
+    pyri_bytes key, value;
+    /* for PYRI_EDIT_ARRAY only: */
+    uint64_t array;        /* id */
+    uint64_t latest;       /* the version that counts as published */
+    int ndim;
+    const uint64_t *shape; /* as of that version */
+} pyri_edit;
+
+/* Called with records in order of keys; a result other than 0 ends the walk
+ * and is returned by it. */
+typedef int pyri_record_fn(void *ctx, pyri_bytes key, pyri_bytes value);
+
+typedef struct pyri_node_put {
+    pyri_bytes key, value;
+} pyri_node_put;
+
+typedef struct pyri_node_get {
+    pyri_bytes key;
+    bool found;       /* set by the engine; false is no failure */
+    pyri_bytes value; /* view */
+} pyri_node_get;
+
+/* --- blobs ------------------------------------------------------------------ */
+
+/* Names one blob inside one engine; opaque above, stored in tree nodes. */
+typedef struct pyri_ref {
+    uint64_t a, b;
+} pyri_ref;
+
+enum { PYRI_PAGE = 4096 };
+
+typedef struct pyri_blob_put {
+    const struct iovec *iov; /* gathered straight from here */
+    int niov;                /* any number */
+    uint64_t size;           /* in all */
+    bool aligned;            /* begin at a multiple of PYRI_PAGE, and let no
+                                other blob share the last page */
+    pyri_ref ref;            /* set by the engine */
+} pyri_blob_put;
+
+/*
+ * A range of a blob. `size` bytes at `data` are a view.
+ *
+ * `seen` lets the layers above remember which pages of an aligned blob they
+ * have verified: bit `seen_first + i` of the bitmap belongs to page i of the
+ * *blob*; NULL if the engine keeps none (then verify each time). Bits are only
+ * ever set, with relaxed atomics. They are dropped when the engine drops its
+ * copy of the bytes.
+ */
+typedef struct pyri_blob_get {
+    pyri_ref ref;
+    uint64_t offset, size;
+    const uint8_t *data;
+    _Atomic uint64_t *seen;
+    uint64_t seen_first;
+} pyri_blob_get;
+
+/* --- versions --------------------------------------------------------------- */
+
+/* What a writer asks of the version manager. */
+typedef struct pyri_take {
+    uint64_t array;
+    pyri_bytes claim;      /* what it writes, encoded; shown to other writers
+                              while this one is in flight */
+    const uint64_t *shape; /* from this version on; NULL: as before it */
+    int grow_axis;         /* or -1; else shape[grow_axis] += grow_by */
+    uint64_t grow_by;
+} pyri_take;
+
+/* A version that is in flight: taken, not published. */
+typedef struct pyri_flight {
+    uint64_t version;
+    bool complete;        /* all is stored, waits for those before it */
+    bool dead;            /* not complete, and its writer is gone or silent
+                             for longer than its lease */
+    pyri_bytes claim;
+    uint64_t shape[PYR_MAX_DIMS]; /* as of that version */
+} pyri_flight;
+
+/* What is in flight above `base`, the newest published version; in order of
+ * versions, without gaps: base + 1, base + 2, ... */
+typedef struct pyri_flights {
+    uint64_t base;
+    uint64_t base_shape[PYR_MAX_DIMS];
+    pyri_flight *list;
+    size_t n;
+    pyri_buf claims;      /* memory behind the claims */
+} pyri_flights;           /* zero-initialise; end with pyri_flights_fini() */
+
+typedef struct pyri_ticket {
+    uint64_t array;
+    uint64_t version;             /* that was given: never given twice */
+    uint64_t shape[PYR_MAX_DIMS]; /* as of this version */
+    uint64_t before[PYR_MAX_DIMS];/* as of the version just before it */
+    int64_t deadline_ns;          /* monotonic; the lease runs out then */
+} pyri_ticket;
+
+typedef struct pyri_complete {
+    uint64_t array, version;
+    const uint64_t *shape; /* as of that version */
+    pyri_node_put *nodes;  /* of this version; may be many */
+    size_t nnodes;
+    pyri_bytes record;     /* its provenance */
+    uint64_t latest;       /* set: newest published version afterwards */
+} pyri_complete;
+
+/* Called for records of versions; as pyri_record_fn. */
+typedef int pyri_version_fn(void *ctx, uint64_t version, pyri_bytes record);
+
+/* --- the table -------------------------------------------------------------- */
+
+typedef struct pyri_engine_ops {
+    const char *scheme; /* "mem", "file": what precedes ':' in a URL */
+
+    /* --- lifetime --- */
+
+    /* Gives an engine, or leaves *out NULL. `rest` is the URL after "scheme:"
+     * ("//" and a host taken off). flags are PYR_OPEN_*. */
+    int (*open)(const char *rest, unsigned flags,
+                const pyr_store_options *options, pyri_engine **out);
+    /* Ends the engine. No call is under way and no reader open. */
+    void (*close)(pyri_engine *e);
+
+    /* --- readers --- */
+
+    int (*begin)(pyri_engine *e, pyri_reader **out);
+    void (*end)(pyri_engine *e, pyri_reader *r);
+
+    /* --- records --- */
+
+    /* View of a record; *found is false if there is none. */
+    int (*get_record)(pyri_engine *e, pyri_reader *r, pyri_bytes key,
+                      pyri_bytes *value, bool *found);
+    int (*scan_records)(pyri_engine *e, pyri_reader *r, pyri_bytes prefix,
+                        pyri_record_fn *each, void *ctx);
+    /* All the edits or none, atomically and durably. */
+    int (*edit)(pyri_engine *e, const pyri_edit *edits, size_t n);
+
+    /* --- nodes (they are put by complete) --- */
+
+    int (*get_nodes)(pyri_engine *e, pyri_reader *r, pyri_node_get *gets,
+                     size_t n);
+
+    /* --- blobs --- */
+
+    int (*put_blobs)(pyri_engine *e, pyri_blob_put *puts, size_t n);
+    /* Everything that this thread's and other threads' returned put_blobs()
+     * stored through this engine is durable when this returns (nothing to do
+     * where the store's durability is PYR_DURABILITY_OS). */
+    int (*sync)(pyri_engine *e);
+    /* PYR_ECORRUPT if a range is not inside its blob's file. */
+    int (*get_blobs)(pyri_engine *e, pyri_reader *r, pyri_blob_get *gets,
+                     size_t n);
+
+    /* --- versions: each entry is one atomic step --- */
+
+    /* Newest published version of an array and its shape (may be NULL).
+     * PYR_ENOTFOUND if there is no such version manager. */
+    int (*latest)(pyri_engine *e, pyri_reader *r, uint64_t array,
+                  uint64_t *version, uint64_t *shape);
+    /* Give the next version, and tell what is in flight below it. */
+    int (*take)(pyri_engine *e, const pyri_take *take, pyri_ticket *ticket,
+                pyri_flights *below);
+    /* Start the lease of a ticket anew. PYR_EFENCED if it is too late. */
+    int (*renew)(pyri_engine *e, pyri_ticket *ticket);
+    /* All that is in flight now, and who of them is dead. */
+    int (*flights)(pyri_engine *e, uint64_t array, pyri_flights *out);
+    /* Store the nodes and the record; the version is complete. Publishes it,
+     * and those above it that are complete, if all below are published: sets
+     * c->latest. Durable as the store promises. PYR_EFENCED, and nothing
+     * stored, if the version has a record already: someone resolved it. */
+    int (*complete)(pyri_engine *e, pyri_complete *c);
+    /* Wait until `version` is published, at most timeout_ms: PYR_ETIMEOUT.
+     * May return early with PYR_ETIMEOUT, e.g. when a writer died. */
+    int (*wait)(pyri_engine *e, uint64_t array, uint64_t version,
+                int timeout_ms);
+    /* View of the record of a published version; *found as get_record. */
+    int (*get_version)(pyri_engine *e, pyri_reader *r, uint64_t array,
+                       uint64_t version, pyri_bytes *record, bool *found);
+    /* Published versions from `first` to `last`, in that direction. */
+    int (*scan_versions)(pyri_engine *e, pyri_reader *r, uint64_t array,
+                         uint64_t first, uint64_t last,
+                         pyri_version_fn *each, void *ctx);
+
+    /* --- for people --- */
+
+    /* All but `arrays` of *out; calls `each` (may be NULL) per directory. */
+    int (*status)(pyri_engine *e, pyr_status *out, pyr_data_dir_fn *each,
+                  void *ctx);
+} pyri_engine_ops;
+
+/* Every engine's own struct begins with this one. */
+struct pyri_engine {
+    const pyri_engine_ops *ops;
+    bool readonly;
+    pyr_durability durability;
+    unsigned lease_ms;
+};
+
+/* Open the engine that a URL names. */
+int pyri_engine_open(const char *url, unsigned flags,
+                     const pyr_store_options *options, pyri_engine **out);
+
+/* Callers use these, never ->ops->. Those that store refuse a read-only
+ * engine with PYR_EREADONLY. */
+void pyri_engine_close(pyri_engine *e); /* NULL is allowed */
+int pyri_engine_begin(pyri_engine *e, pyri_reader **out);
+void pyri_engine_end(pyri_engine *e, pyri_reader *r); /* NULL is allowed */
+int pyri_engine_get_record(pyri_engine *e, pyri_reader *r, pyri_bytes key,
+                           pyri_bytes *value, bool *found);
+int pyri_engine_scan_records(pyri_engine *e, pyri_reader *r, pyri_bytes prefix,
+                             pyri_record_fn *each, void *ctx);
+int pyri_engine_edit(pyri_engine *e, const pyri_edit *edits, size_t n);
+int pyri_engine_get_nodes(pyri_engine *e, pyri_reader *r, pyri_node_get *gets,
+                          size_t n);
+int pyri_engine_put_blobs(pyri_engine *e, pyri_blob_put *puts, size_t n);
+int pyri_engine_sync(pyri_engine *e);
+int pyri_engine_get_blobs(pyri_engine *e, pyri_reader *r, pyri_blob_get *gets,
+                          size_t n);
+int pyri_engine_latest(pyri_engine *e, pyri_reader *r, uint64_t array,
+                       uint64_t *version, uint64_t *shape);
+int pyri_engine_take(pyri_engine *e, const pyri_take *take,
+                     pyri_ticket *ticket, pyri_flights *below);
+int pyri_engine_renew(pyri_engine *e, pyri_ticket *ticket);
+int pyri_engine_flights(pyri_engine *e, uint64_t array, pyri_flights *out);
+int pyri_engine_complete(pyri_engine *e, pyri_complete *c);
+int pyri_engine_wait(pyri_engine *e, uint64_t array, uint64_t version,
+                     int timeout_ms);
+int pyri_engine_get_version(pyri_engine *e, pyri_reader *r, uint64_t array,
+                            uint64_t version, pyri_bytes *record, bool *found);
+int pyri_engine_scan_versions(pyri_engine *e, pyri_reader *r, uint64_t array,
+                              uint64_t first, uint64_t last,
+                              pyri_version_fn *each, void *ctx);
+int pyri_engine_status(pyri_engine *e, pyr_status *out, pyr_data_dir_fn *each,
+                       void *ctx);
+
+void pyri_flights_fini(pyri_flights *f);
+
+#endif
