@@ -53,14 +53,14 @@ pyri_fail(int code, const char *format, ...)
 int
 pyri_fail_at(int code, const char *format, ...)
 {
-    char text[sizeof message];
+    char text[2 * sizeof message];
     va_list args;
     va_start(args, format);
-    int used = vsnprintf(text, sizeof text, format, args);
+    vsnprintf(text, sizeof message - 2, format, args);
     va_end(args);
-    if (used >= 0 && (size_t)used < sizeof text)
-        snprintf(text + used, sizeof text - (size_t)used, ": %s", message);
-    memcpy(message, text, sizeof message);
+    strcat(text, ": ");
+    strcat(text, message);
+    memcpy(message, text, sizeof message - 1);
     return code;
 }
 

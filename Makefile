@@ -1,0 +1,68 @@
+# A thin front of Meson: each target is a line or two that can be typed by hand.
+# What is built lands under build/; see CONTRIBUTING.md for running one test.
+
+BUILD   ?= build
+PREFIX  ?= /usr/local
+DESTDIR ?=
+HOURS   ?= 1
+MESON   ?= meson
+# Debian's packages (NumPy among them) are for Debian's Python.
+PYTHON  ?= /usr/bin/python3
+export PYTHON
+
+# Configure build folder $(1) with options $(2), unless it is there already.
+configure = [ -f $(1)/build.ninja ] || $(MESON) setup $(1) $(2)
+
+.PHONY: all demo test bench soak install clean format help
+all:
+	@tools/install-deps.sh --check build
+	@$(call configure,$(BUILD),--prefix=$(PREFIX))
+	@$(MESON) compile -C $(BUILD)
+
+demo:
+	@tools/install-deps.sh build
+	@$(MAKE) --no-print-directory all
+	@tools/demo.sh $(BUILD)
+
+test:
+	@tools/install-deps.sh test
+	@tools/test-all.sh
+
+bench:
+	@tools/install-deps.sh bench
+	@$(call configure,$(BUILD),--prefix=$(PREFIX))
+	@$(MESON) configure $(BUILD) -Dbench=true
+	@$(MESON) compile -C $(BUILD)
+	@bench/run.sh $(BUILD)
+
+soak:
+	@tools/install-deps.sh test
+	@$(call configure,build/soak,-Dbuildtype=debugoptimized -Dfaults=true)
+	@$(MESON) compile -C build/soak
+	@BUILD=build/soak tests/soak.sh $(HOURS)
+
+# The loader's cache is told only of what went into the running system.
+install: all
+	@$(MESON) configure $(BUILD) -Dprefix=$(PREFIX)
+	@$(MESON) install -C $(BUILD) $(if $(DESTDIR),--destdir $(abspath $(DESTDIR)))
+	@if [ -z "$(DESTDIR)" ] && [ "$$(id -u)" = 0 ]; then PATH=$$PATH:/sbin ldconfig; fi
+
+clean:
+	rm -rf build
+
+# Public headers and the macros of the test harness are set by hand, like
+# tables, and left alone.
+format:
+	find src cli tests bench examples -path tests/support -prune \
+	    -o -name '*.[ch]' -print | xargs clang-format -i
+
+help:
+	@echo 'make                 build into $(BUILD)/'
+	@echo 'make demo            build, then show what Pyramid does'
+	@echo 'make test            all tests, also under the sanitizers'
+	@echo 'make bench           measure, beside the alternatives'
+	@echo 'make soak HOURS=1    random work and faults for hours'
+	@echo 'make install         [PREFIX=/usr/local] [DESTDIR=]'
+	@echo 'make clean           remove build/'
+	@echo 'make format          clang-format all but the public headers'
+	@echo 'demo, test, bench and soak first install the Debian packages they lack.'

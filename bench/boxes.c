@@ -1,0 +1,281 @@
+/*
+ * bench/boxes.c - what a small read costs, in CPU time, once data are warm.
+ *
+ * Boxes, rows and columns of an 8192 x 8192 f64 array in chunks of 256 x 256,
+ * planes of a 512^3 f32 array in chunks of 32^3; the same places are read by
+ * pyr_read() and from a mapped file of chunks (mapped.h). Then the price of
+ * history (snapshot 1 against snapshot 10,000) and of the first touch, when
+ * checksums are verified.
+ */
+#include "common.h"
+#include "mapped.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* One kind of box, read from both sides. */
+typedef struct shape {
+    const char *name;
+    uint64_t    size[3];
+    int         count; /* boxes in one repetition */
+} shape;
+
+/* An array and its twin, the mapped file. */
+typedef struct twins {
+    grid        g;
+    int         ndim;
+    char       *url, *path;
+    pyr_store  *store;
+    pyr_array  *array;
+    mapped      map;
+    uint8_t    *buf, *check; /* a box each */
+} twins;
+
+enum { BUF = 4 << 20 };
+
+/* --- making them --------------------------------------------------------- */
+
+static const uint64_t *
+axes(const twins *t, const uint64_t v[3])
+{
+    return v + 3 - t->ndim;
+}
+
+static void
+open_twins(twins *t)
+{
+    OK(pyr_open(t->url, 0, &t->store));
+    OK(pyr_array_open(t->store, "a", &t->array));
+    mapped_open(&t->map, t->path, &t->g);
+}
+
+static void
+close_twins(twins *t)
+{
+    pyr_array_close(t->array);
+    pyr_close(t->store);
+    mapped_close(&t->map);
+}
+
+static void
+create_twins(twins *t, const char *name, pyr_type type, const void *cells)
+{
+    uint64_t zero[3] = {0, 0, 0};
+    t->url = bench_path("%s-store", name);
+    t->path = bench_path("%s-file", name);
+    t->buf = bench_alloc(BUF);
+    t->check = bench_alloc(BUF);
+    pyr_store *store = bench_store(t->url, PYR_DURABILITY_OS);
+    pyr_array *array;
+    OK(pyr_create(store, "a",
+                  &(pyr_spec){.ndim = t->ndim, .shape = axes(t, t->g.shape),
+                              .chunk = axes(t, t->g.chunk), .type = type},
+                  &array));
+    OK(pyr_write(array, zero, axes(t, t->g.shape), cells, NULL));
+    pyr_array_close(array);
+    pyr_close(store);
+    mapped_create(t->path, &t->g, cells);
+    open_twins(t);
+}
+
+static void
+remove_twins(twins *t)
+{
+    close_twins(t);
+    bench_remove(t->url);
+    bench_remove(t->path);
+}
+
+/* --- reading ------------------------------------------------------------- */
+
+static void
+place(const twins *t, const shape *s, uint64_t *seed, uint64_t offset[3])
+{
+    for (int d = 0; d < 3; d++)
+        offset[d] = bench_place(seed, t->g.shape[d], s->size[d]);
+}
+
+/* CPU microseconds per box. */
+static double
+read_pyramid(twins *t, const shape *s, pyr_version version, uint64_t seed)
+{
+    uint64_t offset[3];
+    bench_time start = bench_now();
+    for (int i = 0; i < s->count; i++) {
+        place(t, s, &seed, offset);
+        OK(pyr_read(t->array, version, axes(t, offset), axes(t, s->size),
+                    t->buf));
+    }
+    return bench_since(start).cpu * 1e6 / s->count;
+}
+
+static double
+read_mapped(twins *t, const shape *s, uint64_t seed)
+{
+    uint64_t offset[3];
+    bench_time start = bench_now();
+    for (int i = 0; i < s->count; i++) {
+        place(t, s, &seed, offset);
+        mapped_read(&t->map, offset, s->size, t->buf);
+    }
+    return bench_since(start).cpu * 1e6 / s->count;
+}
+
+/* Both must give the same cells. */
+static void
+compare(twins *t, const shape *s, uint64_t seed)
+{
+    uint64_t offset[3];
+    size_t bytes = (size_t)(s->size[0] * s->size[1] * s->size[2]) * t->g.cell;
+    CHECK(bytes <= BUF);
+    for (int i = 0; i < 10; i++) {
+        place(t, s, &seed, offset);
+        mapped_read(&t->map, offset, s->size, t->check);
+        OK(pyr_read(t->array, 1, axes(t, offset), axes(t, s->size), t->buf));
+        CHECK(memcmp(t->buf, t->check, bytes) == 0);
+    }
+}
+
+static void
+warm_case(twins *t, const shape *s)
+{
+    bench_sample pyramid = {0}, plain = {0};
+    compare(t, s, 99);
+    for (int rep = -1; rep < (bench_quick ? 5 : 9); rep++) {
+        /* repetition -1 only warms; all read the same places */
+        double a = read_mapped(t, s, 7), b = read_pyramid(t, s, 1, 7);
+        if (rep < 0)
+            continue;
+        bench_add(&plain, a);
+        bench_add(&pyramid, b);
+    }
+    double ratio = bench_ratio(&plain, &pyramid);
+    bench_row("%s|%.1f|%.1f|%.2f|<= 2.00|%s", s->name, bench_median(&plain),
+              bench_median(&pyramid), ratio, bench_at_most(ratio, 2));
+}
+
+/* --- history ------------------------------------------------------------- */
+
+static void
+make_history(twins *t, int versions)
+{
+    uint64_t seed = 3, size[2] = {64, 64};
+    double *cells = bench_alloc(64 * 64 * 8);
+    for (int v = 2; v <= versions; v++) {
+        pyr_version made;
+        uint64_t offset[2] = {bench_place(&seed, 8192, 64),
+                              bench_place(&seed, 8192, 64)};
+        bench_fill_f64(cells, 64 * 64, (uint64_t)v);
+        OK(pyr_write(t->array, offset, size, cells, &made));
+        CHECK(made == (pyr_version)v);
+    }
+    bench_free(cells, 64 * 64 * 8);
+}
+
+static void
+history_case(twins *t, const shape *s, pyr_version last)
+{
+    bench_sample first = {0}, late = {0}, plain = {0};
+    for (int rep = -1; rep < (bench_quick ? 5 : 9); rep++) {
+        double p = read_mapped(t, s, 7), a = read_pyramid(t, s, 1, 7),
+               b = read_pyramid(t, s, last, 7);
+        if (rep < 0)
+            continue;
+        bench_add(&plain, p);
+        bench_add(&first, a);
+        bench_add(&late, b);
+    }
+    double ratio = bench_ratio(&first, &late);
+    bench_row("%s|%.1f|%.1f|%.1f|%.2f|%.2f|<= 1.10|%s", s->name,
+              bench_median(&plain), bench_median(&first), bench_median(&late),
+              bench_ratio(&plain, &late), ratio, bench_at_most(ratio, 1.1));
+}
+
+/* --- first touch --------------------------------------------------------- */
+
+static void
+first_touch_case(twins *t, const shape *s)
+{
+    bench_sample plain1 = {0}, plain2 = {0}, first = {0}, later = {0};
+    for (int rep = 0; rep < (bench_quick ? 5 : 9); rep++) {
+        close_twins(t);
+        open_twins(t);
+        uint64_t seed = 1000 + (uint64_t)rep;
+        bench_add(&plain1, read_mapped(t, s, seed));
+        bench_add(&plain2, read_mapped(t, s, seed));
+        bench_add(&first, read_pyramid(t, s, 1, seed));
+        bench_add(&later, read_pyramid(t, s, 1, seed));
+    }
+    bench_row("%s|%.1f|%.1f|%.1f|%.1f|%.2f|%.2f", s->name,
+              bench_median(&plain1), bench_median(&plain2),
+              bench_median(&first), bench_median(&later),
+              bench_ratio(&plain1, &first), bench_ratio(&later, &first));
+}
+
+/* --- all of them --------------------------------------------------------- */
+
+static twins
+square(void)
+{
+    twins t = {.g = {{1, 8192, 8192}, {1, 256, 256}, 8}, .ndim = 2};
+    size_t n = (size_t)8192 * 8192;
+    double *cells = bench_alloc(n * 8);
+    bench_fill_f64(cells, n, 1);
+    create_twins(&t, "square", PYR_F64, cells);
+    bench_free(cells, n * 8);
+    return t;
+}
+
+static twins
+cube(void)
+{
+    twins t = {.g = {{512, 512, 512}, {32, 32, 32}, 4}, .ndim = 3};
+    size_t n = (size_t)512 * 512 * 512;
+    float *cells = bench_alloc(n * 4);
+    bench_fill_f32(cells, n, 1);
+    create_twins(&t, "cube", PYR_F32, cells);
+    bench_free(cells, n * 4);
+    return t;
+}
+
+static void
+later_snapshots(twins *t, const shape *square_shapes, int n)
+{
+    int versions = bench_quick ? 2000 : 10000;
+    char columns[256];
+    make_history(t, versions);
+    snprintf(columns, sizeof columns,
+             "case|mapped us|snapshot 1 us|snapshot %d us|late/mapped|"
+             "late/first|target|", versions);
+    bench_table("The same on an old and on a late snapshot", columns);
+    for (int i = 0; i < n; i++)
+        history_case(t, &square_shapes[i], (pyr_version)versions);
+}
+
+int
+main(int argc, char **argv)
+{
+    static const shape in_square[] = {{"100 x 100 box", {1, 100, 100}, 4000},
+                                      {"column 8192 x 1", {1, 8192, 1}, 400},
+                                      {"row 1 x 8192", {1, 1, 8192}, 4000}};
+    static const shape in_cube[] = {{"plane 1 x N x N", {1, 512, 512}, 200},
+                                    {"plane N x 1 x N", {512, 1, 512}, 200},
+                                    {"plane N x N x 1", {512, 512, 1}, 40}};
+    static const shape touch = {"100 x 100 box", {1, 100, 100}, 500};
+    bench_begin(argc, argv);
+    twins s = square(), c = cube();
+    const char *columns = "case|mapped us|pyramid us|ratio|target|";
+    bench_table("Small reads, warm: CPU time of each", columns);
+    for (int i = 0; i < 3; i++)
+        warm_case(&s, &in_square[i]);
+    for (int i = 0; i < 3; i++)
+        warm_case(&c, &in_cube[i]);
+    remove_twins(&c);
+    bench_table("First touch: checksums verified, pages mapped; CPU time",
+                "case|mapped first us|mapped later us|pyramid first us|"
+                "pyramid later us|first/mapped first|first/later");
+    first_touch_case(&s, &touch);
+    later_snapshots(&s, in_square, 3);
+    remove_twins(&s);
+    return 0;
+}

@@ -1,0 +1,342 @@
+/*
+ * bench/commits.c - how many small writes are published per second.
+ *
+ * A commit is one pyr_write() of a 64 x 64 f64 box (32 KiB) at a random place
+ * of an 8192 x 8192 array in chunks of 256 x 256.
+ *   - durability os, one process: the rate while history grows;
+ *   - durability os, eight processes on one array;
+ *   - durability commit, against a loop of bare 32 KiB append + fdatasync, for
+ *     one and for several writers (each bare writer has a file of its own).
+ */
+#include "common.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { EDGE = 8192, CHUNK = 256, BOX = 64, BOX_BYTES = BOX * BOX * 8 };
+enum { POOL = 1 << 17 }; /* random cells that boxes are taken from */
+
+/* One writer: of a store, or of a bare file. */
+typedef struct writer {
+    pyr_array *array;
+    int        fd;
+    uint64_t   at;    /* end of the file */
+    bool       sync;
+    uint64_t   seed;
+    double    *cells; /* POOL of them */
+    int        count; /* commits to make */
+    double     limit; /* give up after so many seconds; 0: never */
+    int        done;
+} writer;
+
+static const double *
+some_cells(writer *w)
+{
+    return w->cells + bench_place(&w->seed, POOL, BOX * BOX);
+}
+
+static void
+commit_boxes(void *ctx)
+{
+    writer *w = ctx;
+    bench_time start = bench_now();
+    uint64_t size[2] = {BOX, BOX};
+    for (w->done = 0; w->done < w->count; w->done++) {
+        uint64_t offset[2] = {bench_place(&w->seed, EDGE, BOX),
+                              bench_place(&w->seed, EDGE, BOX)};
+        OK(pyr_write(w->array, offset, size, some_cells(w), NULL));
+        if (w->limit > 0 && w->done % 64 == 63 &&
+            bench_since(start).wall > w->limit)
+            break;
+    }
+}
+
+static void
+append_boxes(void *ctx)
+{
+    writer *w = ctx;
+    for (w->done = 0; w->done < w->count; w->done++) {
+        bench_pwrite(w->fd, some_cells(w), BOX_BYTES, w->at);
+        w->at += BOX_BYTES;
+        if (w->sync)
+            SYS(fdatasync(w->fd));
+    }
+}
+
+static writer
+new_writer(uint64_t seed)
+{
+    writer w = {.seed = seed, .cells = bench_alloc(POOL * 8)};
+    bench_fill_f64(w.cells, POOL, seed);
+    return w;
+}
+
+static pyr_array *
+create(pyr_store *store, const char *name)
+{
+    pyr_array *array;
+    uint64_t shape[2] = {EDGE, EDGE}, chunk[2] = {CHUNK, CHUNK};
+    OK(pyr_create(store, name,
+                  &(pyr_spec){.ndim = 2, .shape = shape, .chunk = chunk,
+                              .type = PYR_F64}, &array));
+    return array;
+}
+
+/* Pages that so many commits may dirty, folding included. */
+static size_t
+warm_bytes(int commits)
+{
+    return (size_t)commits * BOX_BYTES * 3;
+}
+
+/* --- history grows ------------------------------------------------------- */
+
+static uint64_t
+stored(pyr_store *store)
+{
+    pyr_status status;
+    OK(pyr_store_status(store, &status, NULL, NULL));
+    return status.data_bytes + status.metadata_bytes;
+}
+
+/* One step of history; returns commits per second. */
+static double
+grow(pyr_store *store, writer *w, writer *bare, int step, double before)
+{
+    uint64_t bytes = stored(store);
+    bench_warm(warm_bytes(w->count));
+    bench_time start = bench_now();
+    commit_boxes(w);
+    bench_time t = bench_since(start);
+    bytes = stored(store) - bytes;
+    start = bench_now();
+    append_boxes(bare);
+    double append = bench_since(start).wall / bare->done;
+    double rate = w->done / t.wall;
+    bench_row("versions to %d|%.0f|%.1f|%.1f|%.1f|%.1f|%.2f",
+              (step + 1) * w->count, rate, t.wall * 1e6 / w->done,
+              t.cpu * 1e6 / w->done, append * 1e6,
+              (double)bytes / 1024 / w->done, before > 0 ? rate / before : 1);
+    return rate;
+}
+
+static void
+history(void)
+{
+    int count = bench_quick ? 2000 : 10000;
+    pyr_store *store = bench_store(bench_path("history"), PYR_DURABILITY_OS);
+    writer w = new_writer(1), bare = new_writer(2);
+    w.array = create(store, "a");
+    w.count = count;
+    w.limit = bench_quick ? 3 : 12;
+    bare.fd = bench_create(bench_path("bare"));
+    bare.count = count / 10;
+    bench_table("Commits of 32 KiB boxes, durability os, one process",
+                "history|commits/s|us each|CPU us each|bare append us|"
+                "KiB stored each|against first");
+    double first = 0, last = 0;
+    for (int step = 0; step < 10; step++) {
+        last = grow(store, &w, &bare, step, first);
+        if (step == 0)
+            first = last;
+        if (w.done < w.count)
+            break;
+    }
+    bench_note("First step: target >= 10000/s, %s. Last against first: target "
+               ">= 0.90, %s.%s", bench_at_least(first, 10000),
+               bench_at_least(last / first, 0.9),
+               w.done < w.count ? " STOPPED EARLY: too slow." : "");
+    pyr_array_close(w.array);
+    pyr_close(store);
+    bench_remove(bench_path("history"));
+    bench_remove(bench_path("bare"));
+}
+
+/* --- several processes --------------------------------------------------- */
+
+/* What a crew shares and reports. */
+typedef struct contest {
+    int            size;
+    pyr_durability durability;
+    int            count; /* commits of each writer */
+    int            reps;
+    char          *url;
+    int           *done;  /* by each writer; shared memory */
+} contest;
+
+typedef struct hands {
+    bench_crew *crew;
+    int         rank;
+    writer      bare, one, all; /* bare file; array "one"; array "all" */
+} hands;
+
+/* All members, or the first only, do the job; commits per second. */
+static double
+rate_of(const contest *c, hands *h, bench_job *job, writer *w, int members)
+{
+    int done = 0;
+    w->count = c->count * c->size / members;
+    w->limit = bench_quick ? 2 : 4;
+    if (h->rank == 0)
+        bench_warm(warm_bytes(c->count * c->size));
+    bench_time t = bench_together(h->crew, h->rank,
+                                  h->rank < members ? job : NULL, w);
+    c->done[h->rank] = w->done;
+    bench_meet(h->crew);
+    for (int i = 0; i < members; i++)
+        done += c->done[i];
+    return done / t.wall;
+}
+
+static void
+report(const contest *c, const bench_sample *bare1, const bench_sample *bareP,
+       const bench_sample *one, const bench_sample *all)
+{
+    bool sync = c->durability == PYR_DURABILITY_COMMIT;
+    double ratio = sync ? bench_ratio(bareP, all) : bench_ratio(one, all);
+    double target = sync ? 0.4 : 1;
+    bench_row("%s, %d process%s|%.0f|%.0f|%.0f|%.0f|%.2f|%.2f|%.2f|%s|%s",
+              sync ? "commit" : "os", c->size, c->size > 1 ? "es" : "",
+              bench_median(bare1), bench_median(bareP), bench_median(one),
+              bench_median(all), bench_ratio(bare1, all),
+              bench_ratio(bareP, all), bench_ratio(one, all),
+              sync ? "all/bare >= 0.40" : "all/one >= 1.00",
+              bench_at_least(ratio, target));
+}
+
+static void
+compete(bench_crew *crew, int rank, void *ctx)
+{
+    const contest *c = ctx;
+    pyr_store *store;
+    OK(pyr_open(c->url, 0, &store));
+    hands h = {.crew = crew, .rank = rank};
+    h.bare = new_writer(100 + (uint64_t)rank);
+    h.bare.fd = bench_create(bench_path("bare%d", rank));
+    h.bare.sync = c->durability == PYR_DURABILITY_COMMIT;
+    h.one = h.all = h.bare;
+    OK(pyr_array_open(store, "one", &h.one.array));
+    OK(pyr_array_open(store, "all", &h.all.array));
+    bench_sample bare1 = {0}, bareP = {0}, one = {0}, all = {0};
+    for (int i = 0; i < c->reps; i++) {
+        bench_add(&all, rate_of(c, &h, commit_boxes, &h.all, c->size));
+        bench_add(&bareP, rate_of(c, &h, append_boxes, &h.bare, c->size));
+        bench_add(&one, rate_of(c, &h, commit_boxes, &h.one, 1));
+        bench_add(&bare1, rate_of(c, &h, append_boxes, &h.bare, 1));
+    }
+    if (rank == 0)
+        report(c, &bare1, &bareP, &one, &all);
+    pyr_array_close(h.one.array);
+    pyr_array_close(h.all.array);
+    pyr_close(store);
+    bench_remove(bench_path("bare%d", rank));
+}
+
+static void
+processes(int size, pyr_durability durability, int count, int reps)
+{
+    contest c = {size, durability, count, reps, bench_path("crowd"),
+                 bench_shared(BENCH_CREW * sizeof *c.done)};
+    pyr_store *store = bench_store(c.url, durability);
+    pyr_array_close(create(store, "one"));
+    pyr_array_close(create(store, "all"));
+    pyr_close(store);
+    bench_settle();
+    bench_run(size, compete, &c);
+    bench_remove(c.url);
+}
+
+/* --- threads of one process ---------------------------------------------- */
+
+static void *
+commit_thread(void *ctx)
+{
+    commit_boxes(ctx);
+    return NULL;
+}
+
+static void *
+append_thread(void *ctx)
+{
+    append_boxes(ctx);
+    return NULL;
+}
+
+static double
+run_threads(int n, void *(*body)(void *), writer *w)
+{
+    pthread_t thread[BENCH_CREW];
+    bench_time start = bench_now();
+    for (int i = 0; i < n; i++)
+        CHECK(pthread_create(&thread[i], NULL, body, &w[i]) == 0);
+    for (int i = 0; i < n; i++)
+        pthread_join(thread[i], NULL);
+    double rate = 0, wall = bench_since(start).wall;
+    for (int i = 0; i < n; i++)
+        rate += w[i].done / wall;
+    return rate;
+}
+
+/* In a child: the parent must not have a store open when it forks again. */
+static void
+compete_threads(bench_crew *crew, int rank, void *ctx)
+{
+    const contest *c = ctx;
+    pyr_store *store = bench_store(c->url, c->durability);
+    pyr_array *array = create(store, "all");
+    writer w[BENCH_CREW];
+    bench_sample bare1 = {0}, bareP = {0}, all = {0};
+    for (int i = 0; i < c->size; i++) {
+        w[i] = new_writer(200 + (uint64_t)i);
+        w[i].array = array;
+        w[i].sync = c->durability == PYR_DURABILITY_COMMIT;
+        w[i].fd = bench_create(bench_path("bare%d", i));
+        w[i].count = c->count;
+    }
+    bench_warm(warm_bytes(3 * c->reps * c->count * c->size));
+    for (int i = 0; i < c->reps; i++) {
+        bench_add(&all, run_threads(c->size, commit_thread, w));
+        bench_add(&bareP, run_threads(c->size, append_thread, w));
+        bench_add(&bare1, run_threads(1, append_thread, w));
+    }
+    double ratio = bench_ratio(&bareP, &all);
+    bench_row("commit, %d threads|%.0f|%.0f||%.0f|%.2f|%.2f||"
+              "all/bare >= 0.40|%s", c->size, bench_median(&bare1),
+              bench_median(&bareP), bench_median(&all),
+              bench_ratio(&bare1, &all), ratio, bench_at_least(ratio, 0.4));
+    pyr_array_close(array);
+    pyr_close(store);
+    for (int i = 0; i < c->size; i++)
+        bench_remove(bench_path("bare%d", i));
+}
+
+static void
+threads(int size, int count, int reps)
+{
+    contest c = {size, PYR_DURABILITY_COMMIT, count, reps,
+                 bench_path("threads"), NULL};
+    bench_settle();
+    bench_run(1, compete_threads, &c);
+    bench_remove(c.url);
+}
+
+int
+main(int argc, char **argv)
+{
+    bench_begin(argc, argv);
+    history();
+    int reps = bench_quick ? 3 : 5;
+    bench_table("Commits of 32 KiB boxes, several writers",
+                "case|bare/s, 1 writer|bare/s, all writers|"
+                "pyramid/s, 1 writer|pyramid/s, all|all/bare 1|"
+                "all/bare|all/one|target|");
+    processes(2, PYR_DURABILITY_OS, bench_quick ? 1000 : 4000, reps);
+    processes(8, PYR_DURABILITY_OS, bench_quick ? 250 : 1000, reps);
+    for (int p = 1; p <= 8; p *= 2)
+        processes(p, PYR_DURABILITY_COMMIT, (bench_quick ? 400 : 1600) / p,
+                  reps);
+    for (int n = 4; n <= 8; n *= 2)
+        threads(n, (bench_quick ? 400 : 1600) / n, reps);
+    return 0;
+}

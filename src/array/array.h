@@ -1,0 +1,134 @@
+/*
+ * array/array.h - from boxes of cells to chunks and versions. The door of the
+ * layer: everything that the public calls do is a function here.
+ *
+ * Arguments are checked in api/: boxes are inside 64 bits, types and names are
+ * valid. What depends on the store's state (does the version exist, is the box
+ * inside its shape) is checked here.
+ */
+#ifndef PYRI_ARRAY_ARRAY_H
+#define PYRI_ARRAY_ARRAY_H
+
+#include "chunk/frag.h"
+#include "engine/engine.h"
+#include "nd/nd.h"
+#include "tree/tree.h"
+#include "version/version.h"
+
+#include <pyramid/array.h>
+#include <pyramid/version.h>
+
+/* --- arrays (schema.c, catalog.c) ---------------------------------------------------- */
+
+/* What an array is for ever. */
+typedef struct pyri_schema {
+    int ndim;
+    pyr_type type;
+    uint64_t chunk[PYR_MAX_DIMS];
+    uint64_t fill; /* bits of a cell */
+    pyr_codec codec;
+    int level;
+    int64_t created_ns;
+    char who[256];
+    pyri_form form;       /* of version 0 */
+    pyri_lineage lineage; /* the last of the line is the array itself */
+    char clone_of[PYR_MAX_NAME + 1];
+    uint64_t clone_label;
+} pyri_schema;
+
+typedef struct pyri_array {
+    pyri_engine *engine;
+    uint64_t id;
+    uint64_t first; /* label of version 0 */
+    char name[PYR_MAX_NAME + 1];
+    pyri_schema schema;
+    pyri_frag_style style;
+} pyri_array;
+
+/* The chunk shape for a spec that leaves it open: equal-sided, about 1 MiB. */
+void pyri_schema_choose_chunk(int ndim, pyr_type type, const uint64_t *shape,
+                              uint64_t *chunk);
+void pyri_schema_encode(const pyri_schema *s, pyri_buf *out);
+int pyri_schema_decode(pyri_bytes bytes, pyri_schema *s);
+
+int pyri_array_create(pyri_engine *e, const char *name, pyri_schema *schema,
+                      const char *attributes);
+int pyri_array_open(pyri_engine *e, const char *name, pyri_array **out);
+void pyri_array_close(pyri_array *a);
+int pyri_array_list(pyri_engine *e, pyr_name_fn *each, void *ctx);
+int pyri_array_attributes(pyri_array *a, pyri_buf *out);
+int pyri_array_set_attributes(pyri_array *a, const char *json);
+
+int pyri_tag_set(pyri_array *a, const char *tag, pyr_version v);
+int pyri_tag_delete(pyri_array *a, const char *tag);
+int pyri_tag_get(pyri_array *a, const char *tag, pyr_version *out);
+int pyri_tag_list(pyri_array *a, pyr_tag_fn *each, void *ctx);
+int pyri_clone(pyri_array *a, pyr_version v, const char *name);
+
+/* --- parts --------------------------------------------------------------------------- */
+
+/* Cells of the array and where they are in memory: what pyr_part says, checked
+ * and complete. */
+typedef struct pyri_part {
+    pyri_run run;
+    pyri_mem mem;
+} pyri_part;
+
+/* --- snapshots (snapshot.c) ------------------------------------------------------------ */
+
+/* A published version, open for reading through one reader. */
+typedef struct pyri_snapshot {
+    pyri_array *array;
+    pyri_reader *reader; /* its own, unless borrowed */
+    bool borrowed;
+    uint64_t label;
+    pyri_record record;  /* root and form only */
+    pyri_grid grid;
+    pyri_tree tree;
+} pyri_snapshot;
+
+/* `v` as users count, or PYR_LATEST. PYR_ENOVERSION. */
+int pyri_snapshot_open(pyri_array *a, pyr_version v, pyri_snapshot *s);
+/* By label, through a reader that the caller ends later. */
+int pyri_snapshot_open_label(pyri_array *a, pyri_reader *r, uint64_t label,
+                             pyri_snapshot *s);
+void pyri_snapshot_close(pyri_snapshot *s);
+/* PYR_EBOUNDS unless the run is inside the shape. */
+int pyri_snapshot_check(const pyri_snapshot *s, const pyri_run *run);
+
+int pyri_latest(pyri_array *a, pyr_version *out);
+int pyri_info(pyri_array *a, pyr_version v, pyr_info *out);
+int pyri_history(pyri_array *a, pyr_version first, pyr_version last,
+                 pyr_change_fn *each, void *ctx);
+
+/* --- doing things ------------------------------------------------------------------------ */
+
+int pyri_read(pyri_array *a, pyr_version v, const pyri_part *parts, size_t n);
+
+typedef struct pyri_write_how {
+    bool nowait;
+    const char *message;
+} pyri_write_how;
+
+int pyri_write(pyri_array *a, const pyri_part *parts, size_t n,
+               const pyri_write_how *how, pyr_version *made);
+int pyri_resize(pyri_array *a, const uint64_t *shape, pyr_version *made);
+int pyri_append(pyri_array *a, int axis, uint64_t count, const void *buf,
+                uint64_t *at, pyr_version *made);
+int pyri_wait(pyri_array *a, pyr_version v, int timeout_ms);
+
+typedef struct pyri_batch pyri_batch;
+int pyri_batch_begin(pyri_array *a, pyri_batch **out);
+int pyri_batch_write(pyri_batch *b, const pyri_part *part);
+int pyri_batch_commit(pyri_batch *b, const pyri_write_how *how,
+                      pyr_version *made); /* takes b */
+void pyri_batch_abort(pyri_batch *b);
+
+int pyri_stat(pyri_array *a, pyr_version v, const pyri_box *box,
+              unsigned flags, pyr_stats *out);
+int pyri_diff(pyri_array *a, pyr_version va, pyr_version vb, pyr_box_fn *each,
+              void *ctx);
+int pyri_last_change(pyri_array *a, pyr_version v, const pyri_box *box,
+                     pyr_version *out);
+
+#endif

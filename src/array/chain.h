@@ -1,0 +1,63 @@
+/*
+ * array/chain.h - the fragments of a chunk in one list, and cells out of them.
+ */
+#ifndef PYRI_ARRAY_CHAIN_H
+#define PYRI_ARRAY_CHAIN_H
+
+#include "array/array.h"
+
+typedef struct pyri_link {
+    pyri_frag frag;
+    pyri_box shown; /* the part that this snapshot shows; may be empty */
+} pyri_link;
+
+/* A chunk as it is in one snapshot: links are laid over each other, the first
+ * on top; cells that none shows are fill. */
+typedef struct pyri_chain {
+    pyri_link *links;
+    int n, room;
+} pyri_chain; /* zero-initialise; end with pyri_chain_fini() */
+
+void pyri_chain_fini(pyri_chain *c);
+void pyri_chain_reset(pyri_chain *c); /* empty, keeping the memory */
+
+/* Add one below the others. `form` tells what is shown of it. */
+int pyri_chain_add(pyri_chain *c, const pyri_form *form, const pyri_frag *f);
+
+/*
+ * Add the fragments of a leaf and of those it lies on that are newer than
+ * `after`, as shown by the tree's snapshot. `about` (may be NULL) is what the
+ * leaf knows of itself.
+ */
+int pyri_chain_load(pyri_chain *c, const pyri_tree *t, const uint64_t *pos,
+                    const pyri_node *leaf, uint64_t after, pyri_about *about);
+
+/* Drop links that show nothing, or nothing that those above do not hide. */
+void pyri_chain_prune(pyri_chain *c, int ndim);
+
+/* --- cells (fetch.c) ---------------------------------------------------------------- */
+
+/* Cells to be fetched: a box of a chunk, and where its first cell goes. */
+typedef struct pyri_fetch {
+    const pyri_chain *chain;
+    pyri_box box;
+    pyri_mem to;
+} pyri_fetch;
+
+/* Memory of one worker. Zero-initialise; end with pyri_fetcher_fini(). */
+typedef struct pyri_fetcher {
+    pyri_array *array;
+    pyri_reader *reader;
+    pyri_blob_get *gets; /* two per link: its head, and what is needed of its
+                            payload */
+    size_t ngets, gets_room;
+    pyri_buf expanded;
+    const pyri_frag *expanded_of;
+} pyri_fetcher;
+
+void pyri_fetcher_fini(pyri_fetcher *f);
+
+/* Fetch all of them, asking the engine once. */
+int pyri_fetch_run(pyri_fetcher *f, const pyri_fetch *jobs, size_t n);
+
+#endif

@@ -1,0 +1,230 @@
+/*
+ * array/changes.c - what differs between snapshots, and who changed it last.
+ */
+#include "array/chain.h"
+
+#include "base/checked.h"
+
+#include <string.h>
+
+/* --- differences ------------------------------------------------------------------------------ */
+
+typedef struct differ {
+    pyri_snapshot *old, *new_;
+    pyri_box both; /* the cells that both have */
+    pyr_box_fn *each;
+    void *ctx;
+} differ;
+
+static int
+tell_box(const differ *d, const pyri_box *box)
+{
+    uint64_t size[PYR_MAX_DIMS];
+    int n = d->new_->grid.ndim;
+    for (int k = 0; k < n; k++)
+        size[k] = box->hi[k] - box->lo[k];
+    return d->each(d->ctx, n, box->lo, size);
+}
+
+/* Tell the boxes of fragments that are newer than the older snapshot. If
+ * shapes were cut in between, the whole chunk. */
+static int
+tell_chunk(void *ctx, const uint64_t *pos, const pyri_box *domain, uint64_t a,
+           uint64_t b)
+{
+    differ *d = ctx;
+    int n = d->new_->grid.ndim, err;
+    pyri_box box;
+    pyri_node node;
+    pyri_chain chain = {0};
+    const pyri_form *form = &d->new_->record.form;
+    if (!pyri_box_intersect(n, domain, &d->both, &box))
+        return 0;
+    if (b == 0 || b <= d->old->label ||
+        (form->ncuts && form->cuts[0].label > d->old->label))
+        return tell_box(d, &box);
+    if ((err = pyri_tree_get(&d->new_->tree, b, 0, pos, &node)) < 0)
+        return err;
+    err = pyri_chain_load(&chain, &d->new_->tree, pos, &node, d->old->label,
+                          NULL);
+    if (err == 0)
+        pyri_chain_prune(&chain, n);
+    for (int i = 0; i < chain.n && err == 0; i++) {
+        pyri_box part;
+        if (pyri_box_intersect(n, &chain.links[i].shown, &box, &part))
+            err = tell_box(d, &part);
+    }
+    pyri_chain_fini(&chain);
+    return err;
+}
+
+/* Cells that only one of two shapes has. */
+static int
+tell_shapes(const differ *d)
+{
+    pyri_box rest[2 * PYR_MAX_DIMS];
+    const pyri_snapshot *sides[2] = {d->old, d->new_};
+    int n = d->new_->grid.ndim, err = 0;
+    for (int i = 0; i < 2; i++) {
+        pyri_box shape = {.lo = {0}};
+        memcpy(shape.hi, sides[i]->grid.shape, sizeof shape.hi);
+        if (pyri_box_empty(n, &shape))
+            continue;
+        if (pyri_box_empty(n, &d->both)) {
+            err = tell_box(d, &shape);
+            continue;
+        }
+        int count = pyri_box_subtract(n, &shape, &d->both, rest);
+        for (int k = 0; k < count && err == 0; k++)
+            err = tell_box(d, &rest[k]);
+    }
+    return err;
+}
+
+int
+pyri_diff(pyri_array *a, pyr_version va, pyr_version vb, pyr_box_fn *each,
+          void *ctx)
+{
+    pyri_snapshot old, new_;
+    if (vb != PYR_LATEST && (va == PYR_LATEST || va > vb)) {
+        pyr_version swap = va;
+        va = vb;
+        vb = swap;
+    }
+    int err = pyri_snapshot_open(a, vb, &new_);
+    if (err < 0)
+        return err;
+    if (va == PYR_LATEST)
+        va = new_.label - a->first;
+    if (va + a->first > new_.label) { /* published in between: the other way */
+        pyri_snapshot_close(&new_);
+        return pyri_diff(a, new_.label - a->first, va, each, ctx);
+    }
+    err = pyri_snapshot_open_label(a, new_.reader, a->first + va, &old);
+    if (err < 0)
+        goto out;
+    differ d = {&old, &new_, {.lo = {0}}, each, ctx};
+    for (int k = 0; k < a->schema.ndim; k++)
+        d.both.hi[k] = pyri_min64(old.grid.shape[k], new_.grid.shape[k]);
+    err = tell_shapes(&d);
+    old.tree.grid = &new_.grid;
+    if (err == 0)
+        err = pyri_tree_diff(&old.tree, &new_.tree, tell_chunk, &d);
+    pyri_snapshot_close(&old);
+out:
+    pyri_snapshot_close(&new_);
+    return err;
+}
+
+/* --- last change ------------------------------------------------------------------------------- */
+
+typedef struct asking {
+    pyri_array *a;
+    pyri_reader *reader;
+    const pyri_snapshot *snap;
+    pyri_box box;
+    uint64_t best; /* label */
+} asking;
+
+static int last_in(asking *q, uint64_t label, const pyri_box *box);
+
+/* Did the version itself write a cell of the box? A mask or a run with gaps
+ * may have left all of them out. */
+static int
+wrote(asking *q, const pyri_frag *f, const pyri_box *box, bool *out)
+{
+    pyri_record r;
+    pyri_bytes bytes;
+    bool found;
+    *out = true;
+    if (!f->masked)
+        return 0;
+    int err = pyri_engine_get_version(
+        q->a->engine, q->reader,
+        pyri_lineage_owner(&q->a->schema.lineage, f->version), f->version,
+        &bytes, &found);
+    if (err < 0 || !found || (err = pyri_record_decode(bytes, &r)) < 0)
+        return err;
+    *out = pyri_claim_overlaps(&r.claim, box);
+    pyri_record_fini(&r);
+    return 0;
+}
+
+static int
+ask_leaf(void *ctx, const pyri_hit *hit)
+{
+    asking *q = ctx;
+    pyri_chain chain = {0};
+    int n = q->a->schema.ndim;
+    if (!hit->leaf || hit->node.label <= q->best)
+        return 0;
+    int err = pyri_chain_load(&chain, &q->snap->tree, hit->pos, &hit->node,
+                              q->best, NULL);
+    for (int i = 0; i < chain.n && err == 0; i++) {
+        const pyri_frag *f = &chain.links[i].frag;
+        pyri_box part;
+        bool hit_it;
+        if (f->version <= q->best)
+            break;
+        if (!pyri_box_intersect(n, &chain.links[i].shown, &hit->box, &part))
+            continue;
+        if (f->fold) { /* its cells are older: ask the snapshot it was made of */
+            err = last_in(q, f->version, &part);
+            continue;
+        }
+        err = wrote(q, f, &part, &hit_it);
+        if (err == 0 && hit_it) {
+            q->best = f->version;
+            break;
+        }
+    }
+    pyri_chain_fini(&chain);
+    return err;
+}
+
+static int
+last_in(asking *q, uint64_t label, const pyri_box *box)
+{
+    pyri_snapshot snap;
+    pyri_run run;
+    asking inner = *q;
+    int err = pyri_snapshot_open_label(q->a, q->reader, label, &snap);
+    if (err < 0)
+        return err;
+    for (int d = 0; d < q->a->schema.ndim; d++) {
+        run.start[d] = box->lo[d];
+        run.block[d] = run.stride[d] = box->hi[d] - box->lo[d];
+        run.count[d] = 1;
+    }
+    inner.snap = &snap;
+    /* a region of one value was written too: look at leaves only */
+    snap.tree.leaves_only = true;
+    err = pyri_tree_find(&snap.tree, &run, ask_leaf, &inner);
+    q->best = inner.best;
+    pyri_snapshot_close(&snap);
+    return err;
+}
+
+int
+pyri_last_change(pyri_array *a, pyr_version v, const pyri_box *box,
+                 pyr_version *out)
+{
+    pyri_snapshot snap;
+    int err = pyri_snapshot_open(a, v, &snap);
+    if (err < 0)
+        return err;
+    pyri_run run;
+    for (int d = 0; d < a->schema.ndim; d++) {
+        run.start[d] = box->lo[d];
+        run.block[d] = run.stride[d] = box->hi[d] - box->lo[d];
+        run.count[d] = 1;
+    }
+    asking q = {.a = a, .reader = snap.reader, .best = a->first};
+    err = pyri_snapshot_check(&snap, &run);
+    if (err == 0 && !pyri_box_empty(a->schema.ndim, box))
+        err = last_in(&q, snap.label, box);
+    pyri_snapshot_close(&snap);
+    if (err == 0)
+        *out = q.best - a->first;
+    return err;
+}

@@ -1,0 +1,569 @@
+/*
+ * array/commit.c - from a draft to a published version.
+ *
+ *   take      the version manager gives a version and lists what is in flight
+ *   build     the nodes: own leaves, children predicted or shared
+ *   complete  nodes and record are stored in one step; versions are published
+ *             in order by whoever completes the lowest one
+ *   wait      until ours is published; a writer in the way that died is given
+ *             up: its version is completed by us as one that changes nothing
+ *
+ * The claim that a ticket carries says what the version is and writes:
+ *   1 byte kind, then the claim as in version/record.c. An append has none: it
+ *   writes the cells by which its shape differs from the one before it.
+ */
+#include "array/draft.h"
+
+#include "base/bytes.h"
+#include "base/fault.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* A version being completed. */
+typedef struct making {
+    pyri_draft *d;
+    pyri_snapshot base;
+    pyri_form form; /* of the new version */
+    pyri_grid grid;
+    uint64_t label;
+    pyri_rival *rivals; /* newest first */
+    size_t nrivals;
+    pyri_touch *touches;
+    size_t ntouches;
+    unsigned leaves; /* made so far */
+} making;
+
+static int64_t
+clock_ns(clockid_t clock)
+{
+    struct timespec t;
+    clock_gettime(clock, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* --- claims -------------------------------------------------------------------------------- */
+
+static void
+encode_claim(const pyri_draft *d, pyri_buf *out)
+{
+    pyri_buf_u8(out, (uint8_t)d->kind);
+    if (d->kind != PYR_KIND_APPEND)
+        pyri_claim_encode(&d->claim, out);
+}
+
+/* The cells that were added between two shapes that differ along one axis. */
+static int
+appended(int ndim, const uint64_t *before, const uint64_t *after,
+         pyri_claim *out)
+{
+    pyri_run run;
+    *out = (pyri_claim){.ndim = ndim};
+    for (int d = 0; d < ndim; d++) {
+        run.start[d] = before[d] < after[d] ? before[d] : 0;
+        run.block[d] = run.stride[d] = after[d] - run.start[d];
+        run.count[d] = 1;
+        if (run.block[d] == 0)
+            return 0;
+    }
+    return pyri_claim_add(out, &run);
+}
+
+static int
+decode_claim(int ndim, pyri_bytes bytes, const uint64_t *before,
+             const uint64_t *after, pyr_kind *kind, pyri_claim *out)
+{
+    pyri_cursor c = pyri_cursor_of(bytes.data, bytes.size);
+    *kind = (pyr_kind)pyri_cursor_u8(&c);
+    if (*kind == PYR_KIND_APPEND)
+        return appended(ndim, before, after, out);
+    return pyri_claim_decode(&c, ndim, out);
+}
+
+/* --- leaves ---------------------------------------------------------------------------------- */
+
+static void
+shown_of(const making *m, const uint64_t *pos, pyri_box *out)
+{
+    pyri_box shape = {.lo = {0}};
+    pyri_grid_domain(&m->grid, 0, pos, out);
+    memcpy(shape.hi, m->form.shape, sizeof m->form.shape);
+    pyri_box_intersect(m->form.ndim, out, &shape, out);
+}
+
+/* The digest of a leaf: what was there before (unless all of it is hidden),
+ * then what this version wrote. */
+static pyri_digest
+digest_of(const making *m, const pyri_painted *p, const pyri_digest *before)
+{
+    pyri_buf text = {0};
+    pyri_digest digest = {0, 0};
+    pyri_buf_u64(&text, before ? before->lo : 0);
+    pyri_buf_u64(&text, before ? before->hi : 0);
+    for (int i = 0; i < p->n; i++) {
+        for (int d = 0; d < m->form.ndim; d++) {
+            pyri_buf_u64(&text, p->frags[i].box.lo[d]);
+            pyri_buf_u64(&text, p->frags[i].box.hi[d]);
+        }
+        pyri_buf_u64(&text, p->frags[i].cells.lo);
+        pyri_buf_u64(&text, p->frags[i].cells.hi);
+    }
+    if (!text.failed)
+        digest = pyri_hash128(text.data, text.size);
+    pyri_buf_fini(&text);
+    return digest;
+}
+
+/* Own fragments first, then what they lie on, without what is hidden. */
+static int
+stack(const making *m, const pyri_painted *p, pyri_chain *below,
+      pyri_leaf *leaf)
+{
+    pyri_chain all = {0};
+    int err = 0;
+    for (int i = 0; i < p->n && err == 0; i++) {
+        pyri_frag own = p->frags[i];
+        own.version = m->label;
+        err = pyri_chain_add(&all, &m->form, &own);
+    }
+    for (int i = 0; i < below->n && err == 0; i++)
+        err = pyri_chain_add(&all, &m->form, &below->links[i].frag);
+    for (int i = 0; i < p->nfloor && err == 0; i++)
+        err = pyri_chain_add(&all, &m->form, &p->floor[i]);
+    if (err == 0) {
+        pyri_chain_prune(&all, m->form.ndim);
+        leaf->frags = malloc(((size_t)all.n + 1) * sizeof *leaf->frags);
+        err = leaf->frags ? 0 : pyri_fail_nomem("the fragments of a chunk");
+    }
+    for (int i = 0; i < all.n && err == 0; i++)
+        leaf->frags[leaf->n++] = all.links[i].frag;
+    pyri_chain_fini(&all);
+    return err;
+}
+
+static bool
+hides_all(const making *m, const pyri_painted *p, const pyri_box *shown)
+{
+    return p->n && !p->frags[0].masked &&
+           pyri_box_contains(m->form.ndim, &p->frags[0].box, shown);
+}
+
+/* The chunk lies on a leaf of the base snapshot, or on nothing. */
+static int
+leaf_on_base(making *m, const pyri_painted *p, uint64_t base, pyri_leaf *leaf)
+{
+    const pyri_schema *s = &m->d->array->schema;
+    pyri_node node;
+    pyri_chain below = {0};
+    pyri_box domain;
+    pyri_about about = {.label = UINT64_MAX, .known = true, .digested = true};
+    int err = 0;
+    pyri_summary_init(&about.summary);
+    if (base && (err = pyri_tree_get(&m->base.tree, base, 0, p->pos,
+                                     &node)) == 0)
+        err = pyri_chain_load(&below, &m->base.tree, p->pos, &node,
+                              p->nfloor ? p->floor_label : 0, &about);
+    if (err == 0)
+        err = stack(m, p, &below, leaf);
+    pyri_chain_fini(&below);
+    if (err < 0)
+        return err;
+
+    pyri_about *own = &leaf->about;
+    uint64_t as_of = m->base.label;
+    if (p->n == 0) { /* changes nothing */
+        own->known = about.known;
+        own->summary = about.summary;
+        as_of = about.label;
+    } else if (p->prepared && p->below == base) {
+        own->known = p->known;
+        own->summary = p->after;
+        as_of = m->d->seen;
+    } else {
+        err = pyri_sum_after(m->d->array, &m->base.tree, p,
+                             base ? &node : NULL, &own->known, &own->summary);
+    }
+    pyri_grid_domain(&m->grid, 0, p->pos, &domain);
+    own->known = err == 0 && own->known &&
+                 pyri_summary_now(&m->form, s->type, s->fill, as_of, &domain,
+                                  &own->summary);
+    own->digested = about.digested;
+    own->digest = p->n ? digest_of(m, p, base ? &about.digest : NULL)
+                       : about.digest;
+    return err;
+}
+
+static int
+make_leaf(void *ctx, const pyri_touch *touch, uint64_t prev, uint64_t base,
+          pyri_leaf *leaf)
+{
+    making *m = ctx;
+    pyri_painted nothing = {.n = 0};
+    const pyri_painted *p = &nothing;
+    pyri_ticket *ticket = m->d->ticket;
+    pyri_box shown;
+    int err;
+    memcpy(nothing.pos, touch->pos, sizeof nothing.pos);
+    if (m->d->n)
+        p = &m->d->painted[touch->payload];
+    if (ticket && ++m->leaves % 256 == 0 &&
+        (err = pyri_engine_renew(m->d->array->engine, ticket)) < 0)
+        return err;
+    shown_of(m, p->pos, &shown);
+    if (hides_all(m, p, &shown)) {
+        pyri_painted top = {.n = 1, .frags = p->frags};
+        pyri_chain none = {0};
+        leaf->about.known = true;
+        leaf->about.summary = p->own;
+        leaf->about.digested = true;
+        leaf->about.digest = digest_of(m, &top, NULL);
+        return stack(m, &top, &none, leaf);
+    }
+    if (!prev)
+        return leaf_on_base(m, p, base, leaf);
+    pyri_chain none = {0};
+    leaf->prev = prev;
+    return stack(m, p, &none, leaf);
+}
+
+/* --- making a version --------------------------------------------------------------------------- */
+
+/* Forms and claims of all in flight below, oldest first; then our own form. */
+static int
+meet_rivals(making *m, const pyri_flights *below, const uint64_t *shape)
+{
+    const pyri_schema *s = &m->d->array->schema;
+    const uint64_t *before = m->base.record.form.shape;
+    int err = pyri_form_copy(&m->form, &m->base.record.form);
+    m->rivals = calloc(below->n + 1, sizeof *m->rivals);
+    if (err == 0 && !m->rivals)
+        err = pyri_fail_nomem("the versions in flight");
+    for (size_t i = 0; i < below->n && err == 0; i++) {
+        const pyri_flight *f = &below->list[i];
+        pyri_rival *rival = &m->rivals[below->n - 1 - i];
+        pyr_kind kind;
+        err = pyri_form_change(&m->form, f->version, f->shape, s->chunk);
+        if (err == 0)
+            err = decode_claim(s->ndim, f->claim, before, f->shape, &kind,
+                               &rival->claim);
+        rival->label = f->version;
+        rival->shape = f->shape;
+        rival->levels = pyri_grid_levels(&m->form);
+        before = f->shape;
+    }
+    m->nrivals = below->n;
+    if (err == 0)
+        err = pyri_form_change(&m->form, m->label, shape, s->chunk);
+    if (err == 0)
+        pyri_grid_init(&m->grid, &m->form, s->chunk);
+    return err;
+}
+
+/* A shape that another version changed meanwhile may not hold our boxes. */
+static int
+check_bounds(const making *m)
+{
+    const pyri_claim *c = &m->d->claim;
+    if (m->d->kind == PYR_KIND_NOTHING)
+        return 0;
+    for (size_t i = 0; i < c->n; i++) {
+        pyri_box box;
+        char text[512];
+        pyri_run_bounds(c->ndim, &c->runs[i], &box);
+        for (int d = 0; d < c->ndim; d++)
+            if (box.hi[d] > m->form.shape[d])
+                return pyri_fail(
+                    PYR_EBOUNDS,
+                    "box %s leaves array '%s' along axis %d: a version before "
+                    "this one changed its extent to %llu",
+                    pyri_box_text(c->ndim, &box, text, sizeof text),
+                    m->d->array->name, d,
+                    (unsigned long long)m->form.shape[d]);
+    }
+    return 0;
+}
+
+static int
+add_touch(void *ctx, const uint64_t *pos)
+{
+    making *m = ctx;
+    pyri_box shown;
+    shown_of(m, pos, &shown);
+    if (!m->d->n && (pyri_box_empty(m->form.ndim, &shown) ||
+                     !pyri_claim_overlaps(&m->d->claim, &shown)))
+        return 0; /* claimed past the shape */
+    if ((m->ntouches & (m->ntouches - 1)) == 0) { /* a power of two is full */
+        size_t room = m->ntouches ? 2 * m->ntouches : 1;
+        pyri_touch *touches = realloc(m->touches, room * sizeof *touches);
+        if (!touches)
+            return pyri_fail_nomem("the chunks of a version");
+        m->touches = touches;
+    }
+    pyri_touch *t = &m->touches[m->ntouches];
+    memcpy(t->pos, pos, sizeof t->pos);
+    t->payload = m->ntouches++;
+    return 0;
+}
+
+static int
+compare_touches(const void *a, const void *b)
+{
+    const pyri_touch *x = a, *y = b;
+    return memcmp(x->pos, y->pos, sizeof x->pos);
+}
+
+/* The chunks that the version touches: as painted, or, where nothing is
+ * stored, as claimed. */
+static int
+list_touches(making *m)
+{
+    const pyri_schema *s = &m->d->array->schema;
+    int err = 0;
+    for (size_t i = 0; i < m->d->n && err == 0; i++)
+        err = add_touch(m, m->d->painted[i].pos);
+    if (m->d->n)
+        return err;
+    for (size_t i = 0; i < m->d->claim.n && err == 0; i++)
+        err = pyri_plan_run(s->chunk, s->ndim, &m->d->claim.runs[i], add_touch,
+                            m);
+    if (err < 0 || m->d->claim.n < 2)
+        return err;
+    size_t kept = 0;
+    qsort(m->touches, m->ntouches, sizeof *m->touches, compare_touches);
+    for (size_t i = 0; i < m->ntouches; i++)
+        if (kept == 0 ||
+            compare_touches(&m->touches[kept - 1], &m->touches[i]) != 0)
+            m->touches[kept++] = m->touches[i];
+    m->ntouches = kept;
+    return 0;
+}
+
+static int
+encode_record(const making *m, const pyri_build *build, pyri_buf *out)
+{
+    const pyri_draft *d = m->d;
+    pyri_record r = {.kind = d->kind,
+                     .root = m->base.record.root,
+                     .root_level = m->base.record.root_level,
+                     .form = m->form,
+                     .claim = d->claim,
+                     .time_ns = clock_ns(CLOCK_REALTIME),
+                     .who = pyri_record_who(),
+                     .message = d->message};
+    if (d->kind == PYR_KIND_NOTHING)
+        r.claim = (pyri_claim){.ndim = d->claim.ndim};
+    for (size_t i = m->nrivals; i-- > 0;) { /* the newest that has nodes */
+        pyri_box all = {.lo = {0}};
+        memcpy(all.hi, m->rivals[i].shape, sizeof all.hi);
+        if (!pyri_rival_touches(&m->rivals[i], &all))
+            continue;
+        r.root = m->rivals[i].label;
+        r.root_level = m->rivals[i].levels;
+    }
+    if (build->nnodes) {
+        r.root = m->label;
+        r.root_level = m->grid.levels;
+    }
+    r.claim.ndim = m->form.ndim;
+    pyri_record_encode(&r, out);
+    return pyri_buf_check(out, "the record of a version");
+}
+
+/* Build and complete version `label` of the draft. */
+static int
+make(pyri_draft *d, uint64_t label, const uint64_t *shape,
+     const pyri_flights *below, uint64_t *latest)
+{
+    pyri_engine *e = d->array->engine;
+    making m = {.d = d, .label = label};
+    pyri_build build = {0};
+    pyri_buf record = {0};
+    pyri_reader *r = NULL;
+    int err = pyri_engine_begin(e, &r);
+    if (err < 0)
+        return err;
+    err = pyri_snapshot_open_label(d->array, r, below->base, &m.base);
+    if (err < 0)
+        goto out;
+    if ((err = meet_rivals(&m, below, shape)) < 0 ||
+        (err = check_bounds(&m)) < 0 || (err = list_touches(&m)) < 0)
+        goto close;
+    build = (pyri_build){.base = &m.base.tree,
+                         .form = &m.form,
+                         .grid = &m.grid,
+                         .array = d->array->id,
+                         .label = label,
+                         .rivals = m.rivals,
+                         .nrivals = m.nrivals,
+                         .touches = m.touches,
+                         .ntouches = m.ntouches,
+                         .leaf = make_leaf,
+                         .ctx = &m};
+    if (m.ntouches && (err = pyri_build_run(&build)) < 0)
+        goto close;
+    if ((err = encode_record(&m, &build, &record)) < 0)
+        goto close;
+    PYRI_FAULT("write.built");
+    pyri_engine_end(e, r);
+    r = NULL;
+    pyri_complete complete = {.array = d->array->id,
+                              .version = label,
+                              .shape = shape,
+                              .nodes = build.nodes,
+                              .nnodes = build.nnodes,
+                              .record = {record.data, record.size}};
+    err = pyri_engine_complete(e, &complete);
+    *latest = complete.latest;
+close:
+    pyri_snapshot_close(&m.base);
+    for (size_t i = 0; m.rivals && i < m.nrivals; i++)
+        pyri_claim_fini(&m.rivals[i].claim);
+    free(m.rivals);
+    free(m.touches);
+    pyri_form_fini(&m.form);
+    pyri_build_fini(&build);
+    pyri_buf_fini(&record);
+out:
+    pyri_engine_end(e, r);
+    return err;
+}
+
+/* --- the steps of a writer --------------------------------------------------------------------------- */
+
+int
+pyri_commit_take(pyri_draft *d, const uint64_t *shape, int grow_axis,
+                  uint64_t grow_by, pyri_ticket *ticket, pyri_flights *below)
+{
+    pyri_buf claim = {0};
+    encode_claim(d, &claim);
+    int err = pyri_buf_check(&claim, "the list of boxes of a write");
+    pyri_take take = {.array = d->array->id,
+                      .claim = {claim.data, claim.size},
+                      .shape = shape,
+                      .grow_axis = grow_axis,
+                      .grow_by = grow_by};
+    if (err == 0)
+        err = pyri_engine_take(d->array->engine, &take, ticket, below);
+    if (err == 0)
+        PYRI_FAULT("write.taken");
+    pyri_buf_fini(&claim);
+    return err;
+}
+
+void
+pyri_commit_abandon(pyri_draft *d, pyri_ticket *ticket,
+                     const pyri_flights *below)
+{
+    char text[1024];
+    uint64_t latest;
+    pyri_draft nothing = {.array = d->array, .kind = PYR_KIND_NOTHING};
+    int err = 0;
+    snprintf(text, sizeof text, "%s", pyr_errmsg());
+    if (d->kind == PYR_KIND_APPEND) /* as others predict it */
+        err = appended(d->array->schema.ndim, ticket->before, ticket->shape,
+                       &nothing.claim);
+    else
+        nothing.claim = d->claim;
+    if (err == 0) /* should it fail, others do it when our lease runs out */
+        make(&nothing, ticket->version, ticket->shape, below, &latest);
+    if (d->kind == PYR_KIND_APPEND)
+        pyri_claim_fini(&nothing.claim);
+    pyri_fail(PYR_EIO, "%s", text);
+}
+
+int
+pyri_commit_finish(pyri_draft *d, pyri_ticket *ticket,
+                    const pyri_flights *below, uint64_t *latest)
+{
+    d->ticket = ticket;
+    int err = make(d, ticket->version, ticket->shape, below, latest);
+    if (err == 0)
+        PYRI_FAULT("write.completed");
+    else if (err != PYR_EFENCED)
+        pyri_commit_abandon(d, ticket, below);
+    return err;
+}
+
+int
+pyri_commit(pyri_draft *d, const uint64_t *shape, uint64_t *label,
+             uint64_t *latest)
+{
+    pyri_ticket ticket;
+    pyri_flights below = {0};
+    int err = pyri_commit_take(d, shape, -1, 0, &ticket, &below);
+    if (err == 0)
+        err = pyri_commit_finish(d, &ticket, &below, latest);
+    if (err == 0)
+        *label = ticket.version;
+    pyri_flights_fini(&below);
+    return err;
+}
+
+/* --- dead writers --------------------------------------------------------------------------------------- */
+
+/* Complete version i of the flights in the place of its writer. */
+static int
+resolve_one(pyri_array *a, const pyri_flights *all, size_t i)
+{
+    const pyri_flight *f = &all->list[i];
+    const uint64_t *before = i ? all->list[i - 1].shape : all->base_shape;
+    pyri_draft d = {.array = a};
+    pyri_flights below = *all;
+    uint64_t latest;
+    below.n = i;
+    int err = decode_claim(a->schema.ndim, f->claim, before, f->shape, &d.kind,
+                           &d.claim);
+    if (err == 0) {
+        if (d.kind != PYR_KIND_RESIZE) /* which has nothing left to do */
+            d.kind = PYR_KIND_NOTHING;
+        d.message = "given up: its writer died or was silent for too long";
+        err = make(&d, f->version, f->shape, &below, &latest);
+    }
+    pyri_draft_fini(&d);
+    return err == PYR_EFENCED ? 0 : err; /* someone was faster */
+}
+
+int
+pyri_resolve(pyri_array *a)
+{
+    pyri_flights all = {0};
+    int err = pyri_engine_flights(a->engine, a->id, &all);
+    for (size_t i = 0; err == 0 && i < all.n; i++)
+        if (all.list[i].dead)
+            err = resolve_one(a, &all, i);
+    pyri_flights_fini(&all);
+    return err;
+}
+
+/* --- waiting ----------------------------------------------------------------------------------------------- */
+
+enum { SLICE_MS = 100 };
+
+int
+pyri_commit_wait(pyri_array *a, uint64_t label, int timeout_ms)
+{
+    int64_t end = clock_ns(CLOCK_MONOTONIC) + (int64_t)timeout_ms * 1000000;
+    while (true) {
+        int64_t left = (end - clock_ns(CLOCK_MONOTONIC)) / 1000000;
+        int slice = SLICE_MS;
+        if (timeout_ms >= 0 && left < slice)
+            slice = left < 0 ? 0 : (int)left;
+        int err = pyri_engine_wait(a->engine, a->id, label, slice);
+        if (err != PYR_ETIMEOUT)
+            return err;
+        if (!a->engine->readonly && (err = pyri_resolve(a)) < 0)
+            return err;
+        if (timeout_ms >= 0 && clock_ns(CLOCK_MONOTONIC) >= end) {
+            err = pyri_engine_wait(a->engine, a->id, label, 0);
+            return err != PYR_ETIMEOUT
+                       ? err
+                       : pyri_fail(PYR_ETIMEOUT,
+                                   "version %llu of array '%s' was not "
+                                   "published in %d ms",
+                                   (unsigned long long)(label - a->first),
+                                   a->name, timeout_ms);
+        }
+    }
+}

@@ -1,0 +1,107 @@
+/*
+ * array/draft.h - a version that is being made.
+ *
+ * The path of a write, and the file that each step is in:
+ *
+ *     plan.c     which chunks the cells fall into
+ *     paint.c    the cells of a chunk become fragments, stored at once
+ *     prepare.c  fold chains that have grown long; what chunks will sum up to
+ *     commit.c  take a version, build its nodes, complete it, wait for it;
+ *                and give up versions whose writers died
+ */
+#ifndef PYRI_ARRAY_DRAFT_H
+#define PYRI_ARRAY_DRAFT_H
+
+#include "array/chain.h"
+
+/* What a draft has stored for one chunk. */
+typedef struct pyri_painted {
+    uint64_t pos[PYR_MAX_DIMS];
+    pyri_frag *frags;  /* its own, newest first; heap */
+    int n;
+    pyri_summary own;  /* of the cells of the newest fragment */
+
+    /* What was found out before the version was taken (prepare.c), good if
+     * the leaf below turns out to be the one that was seen. */
+    bool prepared;
+    uint64_t below;      /* label of the leaf seen; 0: none */
+    bool known;          /* `after` is there */
+    pyri_summary after;  /* of the chunk with this write on top */
+    uint64_t floor_label;/* the chunk as of this label is what floor holds */
+    pyri_frag *floor;    /* heap; nfloor 0: nothing was folded */
+    int nfloor;
+} pyri_painted;
+
+typedef struct pyri_draft {
+    pyri_array *array;
+    pyr_kind kind;
+    pyri_claim claim;
+    pyri_painted *painted;
+    size_t n, room;
+    uint64_t seen;       /* label of the snapshot that prepare.c looked at */
+    const char *message; /* NULL: none */
+    pyri_ticket *ticket; /* of ours, to be renewed in long work; or NULL */
+} pyri_draft;            /* zero-initialise; end with pyri_draft_fini() */
+
+void pyri_draft_fini(pyri_draft *d);
+
+/* Bring fragments of the same chunk together, later ones on top. */
+int pyri_draft_merge(pyri_draft *d);
+
+/* --- plan.c --- */
+
+typedef int pyri_chunk_fn(void *ctx, const uint64_t *pos);
+/* Visit every chunk that a run touches, once. */
+int pyri_plan_run(const uint64_t *chunk, int ndim, const pyri_run *run,
+                  pyri_chunk_fn *each, void *ctx);
+
+/* --- paint.c --- */
+
+/* Store the cells of all parts and add them to the claim. The parts must be
+ * inside the shape that the version will have, or the version will be refused
+ * later. */
+int pyri_paint(pyri_draft *d, const pyri_part *parts, size_t n);
+
+/* --- prepare.c --- */
+
+int pyri_prepare(pyri_draft *d);
+
+/* The cells of the box in a chunk, summed up by reading them. */
+int pyri_sum_cells(pyri_fetcher *f, const pyri_chain *chain,
+                   const pyri_box *box, pyri_summary *s);
+
+/*
+ * What a chunk sums up to with `p` on top of what the tree's snapshot has
+ * there: the leaf `node`, or fill (NULL). *known is false if it was too dear
+ * to find out.
+ */
+int pyri_sum_after(const pyri_array *a, const pyri_tree *t,
+                   const pyri_painted *p, const pyri_node *node, bool *known,
+                   pyri_summary *after);
+
+/* --- commit.c --- */
+
+/* Take a version for the draft and make it; *label is its. `grow_axis` >= 0
+ * or a new shape as pyri_take has them. Returns when it is complete. */
+int pyri_commit(pyri_draft *d, const uint64_t *shape, uint64_t *label,
+                 uint64_t *latest);
+
+/* The same in two steps, for a draft that needs to know its version's shape
+ * before it can store its cells. */
+int pyri_commit_take(pyri_draft *d, const uint64_t *shape, int grow_axis,
+                      uint64_t grow_by, pyri_ticket *ticket,
+                      pyri_flights *below);
+int pyri_commit_finish(pyri_draft *d, pyri_ticket *ticket,
+                        const pyri_flights *below, uint64_t *latest);
+/* The version will not be made: complete it as one that changes nothing, so
+ * that those above it need not wait for our lease. Keeps the caller's error. */
+void pyri_commit_abandon(pyri_draft *d, pyri_ticket *ticket,
+                          const pyri_flights *below);
+
+/* Wait until the label is published, resolving dead writers in the way. */
+int pyri_commit_wait(pyri_array *a, uint64_t label, int timeout_ms);
+
+/* Complete the versions of dead writers. */
+int pyri_resolve(pyri_array *a);
+
+#endif

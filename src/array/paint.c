@@ -1,0 +1,426 @@
+/*
+ * array/paint.c - the cells of a write become fragments, chunk by chunk.
+ *
+ * A chunk that one box falls into is gathered straight from the caller's
+ * memory. Where several boxes or the blocks of a strided run fall into one
+ * chunk, a few are stored as fragments of their own; more are painted into a
+ * scratch copy of the chunk, in the order of the list, and stored as one
+ * fragment with a mask of the cells that were written.
+ */
+#include "array/draft.h"
+
+#include "base/checked.h"
+#include "base/fault.h"
+#include "base/pool.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { FEW_BOXES = 8, SOME_BOXES = 64, MASK_COST = 64 };
+
+/* A chunk, and which part of the write falls into it. */
+typedef struct touch {
+    size_t part;
+    uint64_t pos[PYR_MAX_DIMS];
+} touch;
+
+typedef struct painting {
+    pyri_draft *d;
+    const pyri_part *parts;
+    size_t part; /* while listing */
+    touch *touches;
+    size_t n, room;
+    size_t *groups; /* first touch of each chunk, and one past the last */
+    size_t ngroups;
+    pyri_painted *out;
+    pyri_packer packers[PYRI_MAX_WORKERS];
+} painting;
+
+/* --- listing --------------------------------------------------------------------------------- */
+
+static int
+list_touch(void *ctx, const uint64_t *pos)
+{
+    painting *p = ctx;
+    if (p->n == p->room) {
+        size_t room = p->room ? 2 * p->room : 16;
+        touch *touches = realloc(p->touches, room * sizeof *touches);
+        if (!touches)
+            return pyri_fail_nomem("the plan of a write");
+        p->touches = touches;
+        p->room = room;
+    }
+    touch *t = &p->touches[p->n++];
+    t->part = p->part;
+    memcpy(t->pos, pos, sizeof t->pos);
+    return 0;
+}
+
+static int
+compare_pos(const uint64_t *a, const uint64_t *b)
+{
+    for (int d = 0; d < PYR_MAX_DIMS; d++)
+        if (a[d] != b[d])
+            return a[d] < b[d] ? -1 : 1;
+    return 0;
+}
+
+static int
+compare_touches(const void *a, const void *b)
+{
+    const touch *x = a, *y = b;
+    int order = compare_pos(x->pos, y->pos);
+    return order ? order : (x->part > y->part) - (x->part < y->part);
+}
+
+static int
+list(painting *p, size_t nparts)
+{
+    const pyri_schema *s = &p->d->array->schema;
+    int err = 0;
+    for (p->part = 0; p->part < nparts && err == 0; p->part++)
+        err = pyri_plan_run(s->chunk, s->ndim, &p->parts[p->part].run,
+                            list_touch, p);
+    if (err < 0)
+        return err;
+    if (nparts > 1)
+        qsort(p->touches, p->n, sizeof *p->touches, compare_touches);
+    p->groups = malloc((p->n + 1) * sizeof *p->groups);
+    if (!p->groups)
+        return pyri_fail_nomem("the plan of a write");
+    for (size_t i = 0; i < p->n; i++)
+        if (i == 0 ||
+            compare_pos(p->touches[i - 1].pos, p->touches[i].pos) != 0)
+            p->groups[p->ngroups++] = i;
+    p->groups[p->ngroups] = p->n;
+    return 0;
+}
+
+/* --- boxes of a part inside a chunk ---------------------------------------------------------------- */
+
+/* A box inside a chunk, and where its first cell is in memory. */
+typedef struct patch {
+    pyri_box box;
+    pyri_mem mem;
+} patch;
+
+typedef int patch_fn(void *ctx, const patch *p);
+
+static int
+each_patch(const pyri_part *part, int ndim, const pyri_box *chunk, int axis,
+           patch *at, patch_fn *fn, void *ctx)
+{
+    if (axis == ndim)
+        return fn(ctx, at);
+    uint8_t *base = at->mem.base;
+    int err = 0;
+    for (uint64_t i = 0; err == 0; i++) {
+        uint64_t lo, hi;
+        if (!pyri_run_next(&part->run, axis, chunk->lo[axis], chunk->hi[axis],
+                           &i, &lo, &hi))
+            break;
+        uint64_t block = part->run.start[axis] + i * part->run.stride[axis];
+        uint64_t index = i * part->run.block[axis] + (lo - block);
+        at->box.lo[axis] = lo;
+        at->box.hi[axis] = hi;
+        at->mem.base = base + (int64_t)index * part->mem.step[axis];
+        err = each_patch(part, ndim, chunk, axis + 1, at, fn, ctx);
+    }
+    at->mem.base = base;
+    return err;
+}
+
+/* Visit the boxes of a group of touches, in the order of the list. */
+static int
+each_patch_of(const painting *p, size_t group, const pyri_box *chunk,
+              patch_fn *fn, void *ctx)
+{
+    int err = 0;
+    for (size_t i = p->groups[group]; i < p->groups[group + 1] && !err; i++) {
+        const pyri_part *part = &p->parts[p->touches[i].part];
+        patch at = {.mem = part->mem};
+        err = each_patch(part, p->d->array->schema.ndim, chunk, 0, &at, fn,
+                         ctx);
+    }
+    return err;
+}
+
+/* --- storing fragments -------------------------------------------------------------------------------- */
+
+typedef struct chunk_job {
+    const painting *p;
+    pyri_packer *packer;
+    pyri_painted *out;
+    uint64_t patches;
+    pyri_box bounds;
+    uint8_t *cells, *mask; /* a scratch copy of the bounds */
+} chunk_job;
+
+static int
+count_patch(void *ctx, const patch *p)
+{
+    chunk_job *j = ctx;
+    pyri_box_cover(j->p->d->array->schema.ndim, &j->bounds, &p->box);
+    j->patches++;
+    return 0;
+}
+
+/* Pack cells and put the blob; the fragment goes on top of the others. */
+static int
+store(chunk_job *j, const pyri_box *box, pyri_mem src, const uint8_t *mask,
+      uint64_t set)
+{
+    const pyri_array *a = j->p->d->array;
+    pyri_painted *out = j->out;
+    pyri_packer *k = j->packer;
+    pyri_frag frag;
+    pyri_summary_init(&out->own);
+    int err =
+        pyri_frag_pack(k, &a->style, box, src, mask, set, &frag, &out->own);
+    if (err < 0)
+        return err;
+    if (frag.kind != PYRI_FRAG_SAME) {
+        pyri_blob_put put = {k->iov, k->niov, k->size, k->aligned, {0, 0}};
+        if ((err = pyri_engine_put_blobs(a->engine, &put, 1)) < 0)
+            return err;
+        frag.ref[0] = put.ref.a;
+        frag.ref[1] = put.ref.b;
+    }
+    pyri_frag *frags =
+        realloc(out->frags, ((size_t)out->n + 1) * sizeof *frags);
+    if (!frags)
+        return pyri_fail_nomem("the fragments of a write");
+    memmove(frags + 1, frags, (size_t)out->n * sizeof *frags);
+    frags[0] = frag;
+    out->frags = frags;
+    out->n++;
+    return 0;
+}
+
+static int
+store_patch(void *ctx, const patch *p)
+{
+    return store(ctx, &p->box, p->mem, NULL, 0);
+}
+
+static int
+paint_patch(void *ctx, const patch *p)
+{
+    chunk_job *j = ctx;
+    const pyri_schema *s = &j->p->d->array->schema;
+    size_t cell = pyri_type_size(s->type);
+    uint64_t extent[PYR_MAX_DIMS], at[PYR_MAX_DIMS];
+    for (int d = 0; d < s->ndim; d++)
+        extent[d] = p->box.hi[d] - p->box.lo[d];
+    pyri_mem dst = pyri_mem_dense(s->ndim, cell, &j->bounds, j->cells);
+    pyri_copy(s->ndim, cell, extent,
+              pyri_mem_move(s->ndim, dst, j->bounds.lo, p->box.lo), p->mem);
+    memcpy(at, p->box.lo, sizeof at);
+    for (int d = s->ndim - 1; d >= 0;) { /* mark its rows in the mask */
+        int last = s->ndim - 1;
+        uint64_t bit = 0;
+        for (int k = 0; k < s->ndim; k++)
+            bit = bit * (j->bounds.hi[k] - j->bounds.lo[k]) +
+                  (at[k] - j->bounds.lo[k]);
+        for (uint64_t i = 0; i < extent[last]; i++, bit++)
+            j->mask[bit / 8] |= (uint8_t)(1u << (bit % 8));
+        for (d = last - 1; d >= 0 && ++at[d] == p->box.hi[d]; d--)
+            at[d] = p->box.lo[d];
+    }
+    return 0;
+}
+
+/* Move the cells that are set to the front; returns how many. */
+static uint64_t
+squeeze(uint8_t *cells, size_t cell, const uint8_t *mask, uint64_t n)
+{
+    uint64_t set = 0;
+    for (uint64_t i = 0; i < n; i++) {
+        if (!(mask[i / 8] >> (i % 8) & 1))
+            continue;
+        if (set != i)
+            memcpy(cells + set * cell, cells + i * cell, cell);
+        set++;
+    }
+    return set;
+}
+
+static int
+store_painted(chunk_job *j, size_t group, const pyri_box *chunk)
+{
+    const pyri_schema *s = &j->p->d->array->schema;
+    size_t cell = pyri_type_size(s->type);
+    uint64_t n = pyri_box_cells(s->ndim, &j->bounds), bytes;
+    int err = PYR_ENOMEM;
+    if (!pyri_mul64(n, cell, &bytes) || bytes > SIZE_MAX / 2)
+        return pyri_fail_nomem("a chunk to paint boxes into");
+    j->cells = malloc((size_t)bytes);
+    j->mask = calloc(1, (size_t)pyri_mask_size(n));
+    if (!j->cells || !j->mask) {
+        err = pyri_fail_nomem("a chunk to paint boxes into");
+        goto out;
+    }
+    if ((err = each_patch_of(j->p, group, chunk, paint_patch, j)) < 0)
+        goto out;
+    uint64_t set = 0;
+    for (uint64_t i = 0; i < pyri_mask_size(n); i++)
+        set += (unsigned)__builtin_popcount(j->mask[i]);
+    if (set < n)
+        squeeze(j->cells, cell, j->mask, n);
+    err = store(j, &j->bounds,
+                pyri_mem_dense(s->ndim, cell, &j->bounds, j->cells),
+                set < n ? j->mask : NULL, set);
+out:
+    free(j->cells);
+    free(j->mask);
+    return err;
+}
+
+static int
+paint_chunk(void *ctx, size_t group, unsigned worker)
+{
+    painting *p = ctx;
+    const pyri_schema *s = &p->d->array->schema;
+    const uint64_t *pos = p->touches[p->groups[group]].pos;
+    pyri_painted *out = &p->out[group];
+    chunk_job j = {.p = p, .packer = &p->packers[worker], .out = out};
+    pyri_box chunk;
+    memcpy(out->pos, pos, sizeof out->pos);
+    for (int d = 0; d < s->ndim; d++) {
+        chunk.lo[d] = pos[d] * s->chunk[d];
+        if (!pyri_add64(chunk.lo[d], s->chunk[d], &chunk.hi[d]))
+            chunk.hi[d] = UINT64_MAX;
+    }
+    int err = each_patch_of(p, group, &chunk, count_patch, &j);
+    if (err < 0)
+        return err;
+    uint64_t mask = pyri_mask_size(pyri_box_cells(s->ndim, &j.bounds));
+    if (j.patches <= FEW_BOXES ||
+        (j.patches <= SOME_BOXES && mask > MASK_COST * j.patches))
+        return each_patch_of(p, group, &chunk, store_patch, &j);
+    return store_painted(&j, group, &chunk);
+}
+
+/* --- the draft -------------------------------------------------------------------------------------------- */
+
+static void
+fini_painted(pyri_painted *p)
+{
+    free(p->frags);
+    free(p->floor);
+}
+
+void
+pyri_draft_fini(pyri_draft *d)
+{
+    for (size_t i = 0; i < d->n; i++)
+        fini_painted(&d->painted[i]);
+    free(d->painted);
+    pyri_claim_fini(&d->claim);
+    *d = (pyri_draft){0};
+}
+
+static int
+make_room(pyri_draft *d, size_t more)
+{
+    size_t room = d->room ? d->room : 1;
+    while (room < d->n + more)
+        room *= 2;
+    if (room > d->room) {
+        pyri_painted *painted = realloc(d->painted, room * sizeof *painted);
+        if (!painted)
+            return pyri_fail_nomem("the chunks of a write");
+        d->painted = painted;
+        d->room = room;
+    }
+    memset(d->painted + d->n, 0, more * sizeof *d->painted);
+    return 0;
+}
+
+int
+pyri_paint(pyri_draft *d, const pyri_part *parts, size_t n)
+{
+    painting p = {.d = d, .parts = parts};
+    d->claim.ndim = d->array->schema.ndim;
+    int err = list(&p, n);
+    if (err == 0)
+        err = make_room(d, p.ngroups);
+    if (err == 0) {
+        p.out = d->painted + d->n;
+        d->n += p.ngroups; /* whatever is stored is freed with the draft */
+        err = pyri_pool_run(p.ngroups, paint_chunk, &p);
+    }
+    for (size_t i = 0; i < n && err == 0; i++) {
+        pyri_box bounds;
+        pyri_run_bounds(d->claim.ndim, &parts[i].run, &bounds);
+        if (!pyri_box_empty(d->claim.ndim, &bounds))
+            err = pyri_claim_add(&d->claim, &parts[i].run);
+    }
+    for (int i = 0; i < PYRI_MAX_WORKERS; i++)
+        pyri_packer_fini(&p.packers[i]);
+    free(p.touches);
+    free(p.groups);
+    return err;
+}
+
+/* --- merging ------------------------------------------------------------------------------------------------ */
+
+typedef struct order {
+    size_t index;
+    const uint64_t *pos;
+} order;
+
+static int
+compare_orders(const void *a, const void *b)
+{
+    const order *x = a, *y = b;
+    int by_pos = compare_pos(x->pos, y->pos);
+    return by_pos ? by_pos : (x->index > y->index) - (x->index < y->index);
+}
+
+/* Put the fragments of `top` over those of `under`. */
+static int
+put_over(pyri_painted *under, pyri_painted *top)
+{
+    size_t n = (size_t)under->n + (size_t)top->n;
+    pyri_frag *frags = malloc(n * sizeof *frags);
+    if (!frags)
+        return pyri_fail_nomem("the fragments of a write");
+    memcpy(frags, top->frags, (size_t)top->n * sizeof *frags);
+    memcpy(frags + top->n, under->frags, (size_t)under->n * sizeof *frags);
+    free(under->frags);
+    under->frags = frags;
+    under->n = (int)n;
+    under->own = top->own;
+    fini_painted(top);
+    *top = (pyri_painted){0};
+    return 0;
+}
+
+int
+pyri_draft_merge(pyri_draft *d)
+{
+    order *orders = malloc((d->n + 1) * sizeof *orders);
+    size_t kept = 0;
+    int err = 0;
+    if (!orders)
+        return pyri_fail_nomem("the chunks of a write");
+    for (size_t i = 0; i < d->n; i++)
+        orders[i] = (order){i, d->painted[i].pos};
+    qsort(orders, d->n, sizeof *orders, compare_orders);
+    for (size_t i = 0; i < d->n && err == 0;) {
+        size_t under = orders[i].index, k = i + 1;
+        for (; k < d->n && err == 0 &&
+               compare_pos(orders[k].pos, orders[i].pos) == 0;
+             k++)
+            err = put_over(&d->painted[under], &d->painted[orders[k].index]);
+        i = k;
+    }
+    for (size_t i = 0; i < d->n && err == 0; i++)
+        if (d->painted[i].n > 0)
+            d->painted[kept++] = d->painted[i];
+    if (err == 0)
+        d->n = kept;
+    free(orders);
+    return err;
+}

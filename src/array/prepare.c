@@ -1,0 +1,381 @@
+/*
+ * array/prepare.c - what can be done for a write before its version is taken,
+ * so that it is in flight for as short a time as can be.
+ *
+ * Folding. A chunk written in part lies on what was there before; as such
+ * fragments pile up, reads get slower and leaves longer. When a chain has
+ * FOLD_MIN links and folding them would write no more than FOLD_GAIN times
+ * what they hold, or when it has FOLD_MAX links, they are read together and
+ * written as one. (bench/chains.c measures both sides of this bargain;
+ * docs/benchmarks.md tells what it found.) Old links that are much larger than
+ * the rest stay as they are, below. The fold is the chunk as of the snapshot
+ * that we read, so it is good whatever is in flight above it.
+ *
+ * Summing up. What the chunk sums up to with the new cells on top: from what
+ * it summed up to before, less the cells that are hidden now, where that can
+ * be said; else from all its cells.
+ */
+#include "array/draft.h"
+
+#include "base/checked.h"
+#include "base/pool.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    FOLD_MIN = 8,
+    FOLD_MAX = 64,
+    FOLD_GAIN = 4,
+    FOLD_LARGE = 64 << 20, /* bytes: chunks beyond this are left alone */
+    SUM_STEP = 1 << 20     /* bytes read at a time to sum them up */
+};
+
+/* --- summing up --------------------------------------------------------------------------- */
+
+static uint64_t
+bytes_of(const pyri_array *a, const pyri_box *box)
+{
+    uint64_t bytes, cells = pyri_box_cells(a->schema.ndim, box);
+    return pyri_mul64(cells, pyri_type_size(a->schema.type), &bytes)
+               ? bytes
+               : UINT64_MAX;
+}
+
+static int
+widest(int n, const pyri_box *box)
+{
+    int axis = 0;
+    for (int d = 1; d < n; d++)
+        if (box->hi[d] - box->lo[d] > box->hi[axis] - box->lo[axis])
+            axis = d;
+    return axis;
+}
+
+static int
+sum_step(pyri_fetcher *f, const pyri_chain *chain, const pyri_box *box,
+         uint8_t *scratch, pyri_summary *s)
+{
+    const pyri_schema *sc = &f->array->schema;
+    if (bytes_of(f->array, box) > SUM_STEP) {
+        int axis = widest(sc->ndim, box), err;
+        uint64_t half = box->lo[axis] + (box->hi[axis] - box->lo[axis]) / 2;
+        pyri_box low = *box, high = *box;
+        low.hi[axis] = high.lo[axis] = half;
+        err = sum_step(f, chain, &low, scratch, s);
+        return err < 0 ? err : sum_step(f, chain, &high, scratch, s);
+    }
+    pyri_fetch job = {chain, *box,
+                      pyri_mem_dense(sc->ndim, pyri_type_size(sc->type), box,
+                                     scratch)};
+    int err = pyri_fetch_run(f, &job, 1);
+    if (err == 0)
+        pyri_summary_add(s, sc->type, sc->fill, scratch,
+                         (size_t)pyri_box_cells(sc->ndim, box));
+    return err;
+}
+
+int
+pyri_sum_cells(pyri_fetcher *f, const pyri_chain *chain, const pyri_box *box,
+               pyri_summary *s)
+{
+    uint64_t size = pyri_min64(bytes_of(f->array, box), SUM_STEP);
+    if (size == 0)
+        return 0;
+    uint8_t *scratch = malloc((size_t)size);
+    if (!scratch)
+        return pyri_fail_nomem("cells to sum up");
+    int err = sum_step(f, chain, box, scratch, s);
+    free(scratch);
+    return err;
+}
+
+/* The cells of a chunk that the snapshot shows. */
+static bool
+shown_of(const pyri_tree *t, const uint64_t *pos, pyri_box *out)
+{
+    pyri_box shape = {.lo = {0}};
+    pyri_grid_domain(t->grid, 0, pos, out);
+    memcpy(shape.hi, t->form->shape, sizeof t->form->shape);
+    return pyri_box_intersect(t->form->ndim, out, &shape, out);
+}
+
+/* Read all but the new cells. */
+static int
+sum_rest(pyri_fetcher *f, const pyri_chain *old, const pyri_box *shown,
+         const pyri_box *new_cells, pyri_summary *s)
+{
+    pyri_box rest[2 * PYR_MAX_DIMS];
+    int n = pyri_box_subtract(f->array->schema.ndim, shown, new_cells, rest);
+    int err = 0;
+    for (int i = 0; i < n && err == 0; i++)
+        err = pyri_sum_cells(f, old, &rest[i], s);
+    return err;
+}
+
+/* One plain box on top: take what it hides off, add what it brings. */
+static int
+sum_over(pyri_fetcher *f, const pyri_tree *t, const pyri_painted *p,
+         const pyri_chain *old, const pyri_about *about,
+         const pyri_box *shown, pyri_summary *after)
+{
+    const pyri_schema *s = &f->array->schema;
+    const pyri_box *box = &p->frags[0].box;
+    pyri_box domain;
+    int err = 0;
+    *after = about->summary;
+    pyri_grid_domain(t->grid, 0, p->pos, &domain);
+    if (about->known && pyri_summary_now(t->form, s->type, s->fill,
+                                         about->label, &domain, after)) {
+        pyri_summary hidden;
+        pyri_summary_init(&hidden);
+        if (after->equal)
+            pyri_summary_add_same(&hidden, s->type, s->fill, after->min,
+                                  pyri_box_cells(s->ndim, box));
+        else
+            err = pyri_sum_cells(f, old, box, &hidden);
+        if (err < 0)
+            return err;
+        if (pyri_summary_subtract(after, s->type, &hidden)) {
+            pyri_summary_merge(after, s->type, &p->own);
+            return 0;
+        }
+    }
+    pyri_summary_init(after);
+    if ((err = sum_rest(f, old, shown, box, after)) == 0)
+        pyri_summary_merge(after, s->type, &p->own);
+    return err;
+}
+
+/* Several boxes, or a masked one: read the chunk as it will be. */
+static int
+sum_all(pyri_fetcher *f, const pyri_tree *t, const pyri_painted *p,
+        const pyri_chain *old, const pyri_box *shown, pyri_summary *after)
+{
+    pyri_chain chain = {0};
+    int err = 0;
+    for (int i = 0; i < p->n && err == 0; i++) {
+        pyri_frag frag = p->frags[i];
+        frag.version = UINT64_MAX; /* newer than any cut */
+        err = pyri_chain_add(&chain, t->form, &frag);
+    }
+    for (int i = 0; i < old->n && err == 0; i++)
+        err = pyri_chain_add(&chain, t->form, &old->links[i].frag);
+    pyri_summary_init(after);
+    if (err == 0)
+        err = pyri_sum_cells(f, &chain, shown, after);
+    pyri_chain_fini(&chain);
+    return err;
+}
+
+static int
+sum_after(const pyri_array *a, const pyri_tree *t, const pyri_painted *p,
+          const pyri_chain *old, const pyri_about *about, bool *known,
+          pyri_summary *after)
+{
+    pyri_fetcher f = {.array = (pyri_array *)(uintptr_t)a,
+                      .reader = t->reader};
+    pyri_box shown;
+    int err = 0;
+    *known = false;
+    pyri_summary_init(after);
+    if (!shown_of(t, p->pos, &shown) || bytes_of(a, &shown) > FOLD_LARGE)
+        return 0;
+    for (int i = 0; i < p->n; i++) /* a shrink may have come in between */
+        if (!pyri_box_contains(a->schema.ndim, &shown, &p->frags[i].box))
+            return 0;
+    if (p->n == 1 && !p->frags[0].masked)
+        err = sum_over(&f, t, p, old, about, &shown, after);
+    else
+        err = sum_all(&f, t, p, old, &shown, after);
+    pyri_fetcher_fini(&f);
+    *known = err == 0;
+    return err;
+}
+
+int
+pyri_sum_after(const pyri_array *a, const pyri_tree *t, const pyri_painted *p,
+               const pyri_node *node, bool *known, pyri_summary *after)
+{
+    pyri_chain old = {0};
+    pyri_about about = {.known = true};
+    int err = 0;
+    pyri_summary_init(&about.summary);
+    about.label = UINT64_MAX;
+    if (node)
+        err = pyri_chain_load(&old, t, p->pos, node, 0, &about);
+    if (err == 0)
+        err = sum_after(a, t, p, &old, &about, known, after);
+    pyri_chain_fini(&old);
+    return err;
+}
+
+/* --- folding --------------------------------------------------------------------------------- */
+
+/* How many of the newest links to fold; 0: leave them. */
+static int
+worth_folding(const pyri_array *a, const pyri_chain *c, pyri_box *bounds)
+{
+    int ndim = a->schema.ndim, m = 0;
+    uint64_t held = 0;
+    if (c->n < FOLD_MIN)
+        return 0;
+    *bounds = (pyri_box){.lo = {0}};
+    for (; m < c->n; m++) {
+        uint64_t bytes = bytes_of(a, &c->links[m].shown);
+        if (m > 0 && bytes / FOLD_GAIN > held)
+            break; /* much larger than all above it */
+        held += bytes;
+        pyri_box_cover(ndim, bounds, &c->links[m].shown);
+    }
+    uint64_t cost = bytes_of(a, bounds);
+    bool pays = m >= FOLD_MIN - 1 && cost / FOLD_GAIN <= held;
+    if (m < 2 || cost > FOLD_LARGE || (!pays && c->n < FOLD_MAX))
+        return 0;
+    return m;
+}
+
+static int
+write_fold(pyri_draft *d, pyri_fetcher *f, const pyri_chain *c,
+           const pyri_box *bounds, pyri_frag *out)
+{
+    const pyri_array *a = d->array;
+    const pyri_schema *s = &a->schema;
+    pyri_packer packer = {0};
+    pyri_summary ignored;
+    uint8_t *cells = malloc((size_t)bytes_of(a, bounds));
+    if (!cells)
+        return pyri_fail_nomem("a chunk to fold");
+    pyri_mem mem =
+        pyri_mem_dense(s->ndim, pyri_type_size(s->type), bounds, cells);
+    pyri_fetch job = {c, *bounds, mem};
+    int err = pyri_fetch_run(f, &job, 1);
+    pyri_summary_init(&ignored);
+    if (err == 0)
+        err = pyri_frag_pack(&packer, &a->style, bounds, mem, NULL, 0, out,
+                             &ignored);
+    if (err == 0 && out->kind != PYRI_FRAG_SAME) {
+        pyri_blob_put put = {packer.iov, packer.niov, packer.size,
+                             packer.aligned, {0, 0}};
+        err = pyri_engine_put_blobs(a->engine, &put, 1);
+        out->ref[0] = put.ref.a;
+        out->ref[1] = put.ref.b;
+    }
+    out->version = d->seen;
+    out->fold = true;
+    pyri_packer_fini(&packer);
+    free(cells);
+    return err;
+}
+
+static int
+fold(pyri_draft *d, const pyri_tree *t, pyri_chain *c, pyri_painted *p)
+{
+    pyri_fetcher f = {.array = d->array, .reader = t->reader};
+    pyri_box bounds;
+    pyri_chain_prune(c, d->array->schema.ndim);
+    int m = worth_folding(d->array, c, &bounds);
+    if (m == 0)
+        return 0;
+    int n = c->n - m + 1;
+    p->floor = malloc((size_t)n * sizeof *p->floor);
+    if (!p->floor)
+        return pyri_fail_nomem("a chunk to fold");
+    int err = write_fold(d, &f, c, &bounds, &p->floor[0]);
+    for (int i = 1; i < n; i++)
+        p->floor[i] = c->links[m + i - 1].frag;
+    p->nfloor = err < 0 ? 0 : n;
+    p->floor_label = d->seen;
+    pyri_fetcher_fini(&f);
+    return err;
+}
+
+/* --- preparing ---------------------------------------------------------------------------------- */
+
+typedef struct looker {
+    pyri_draft *d;
+    const pyri_tree *t;
+    pyri_painted *p;
+} looker;
+
+/* What the snapshot has where a chunk was painted. */
+static int
+look(void *ctx, const pyri_hit *hit)
+{
+    looker *l = ctx;
+    pyri_painted *p = l->p;
+    pyri_chain chain = {0};
+    pyri_about about = {.label = UINT64_MAX, .known = true};
+    pyri_summary_init(&about.summary);
+    if (!hit->leaf && hit->bits != l->t->fill)
+        return 0; /* the value stands above the leaf: leave it to commit.c */
+    int err = 0;
+    if (hit->leaf) {
+        p->below = hit->node.label;
+        err = pyri_chain_load(&chain, l->t, p->pos, &hit->node, 0, &about);
+        if (err == 0)
+            err = fold(l->d, l->t, &chain, p);
+    }
+    if (err == 0)
+        err = sum_after(l->d->array, l->t, p, &chain, &about, &p->known,
+                        &p->after);
+    p->prepared = err == 0;
+    pyri_chain_fini(&chain);
+    return err;
+}
+
+static bool
+covers(const pyri_tree *t, const pyri_painted *p)
+{
+    pyri_box shown;
+    return p->n && !p->frags[0].masked && shown_of(t, p->pos, &shown) &&
+           pyri_box_contains(t->form->ndim, &p->frags[0].box, &shown);
+}
+
+static int
+prepare_chunk(void *ctx, size_t i, unsigned worker)
+{
+    pyri_draft *d = ctx;
+    pyri_painted *p = &d->painted[i];
+    pyri_snapshot snap;
+    pyri_reader *r;
+    int err = pyri_engine_begin(d->array->engine, &r);
+    if (err < 0)
+        return err;
+    if ((err = pyri_snapshot_open_label(d->array, r, d->seen, &snap)) == 0) {
+        pyri_box cells;
+        pyri_run run;
+        if (!covers(&snap.tree, p) && shown_of(&snap.tree, p->pos, &cells)) {
+            looker l = {d, &snap.tree, p};
+            for (int k = 0; k < snap.grid.ndim; k++) {
+                run.start[k] = cells.lo[k];
+                run.block[k] = run.stride[k] = cells.hi[k] - cells.lo[k];
+                run.count[k] = 1;
+            }
+            err = pyri_tree_find(&snap.tree, &run, look, &l);
+        }
+        pyri_snapshot_close(&snap);
+    }
+    pyri_engine_end(d->array->engine, r);
+    return err;
+}
+
+int
+pyri_prepare(pyri_draft *d)
+{
+    pyri_reader *r;
+    int err = pyri_engine_begin(d->array->engine, &r);
+    if (err < 0)
+        return err;
+    err = pyri_engine_latest(d->array->engine, r, d->array->id, &d->seen, NULL);
+    bool needed = false;
+    pyri_snapshot snap;
+    if (err == 0 &&
+        (err = pyri_snapshot_open_label(d->array, r, d->seen, &snap)) == 0) {
+        for (size_t i = 0; i < d->n && !needed; i++)
+            needed = !covers(&snap.tree, &d->painted[i]);
+        pyri_snapshot_close(&snap);
+    }
+    pyri_engine_end(d->array->engine, r);
+    return needed && err == 0 ? pyri_pool_run(d->n, prepare_chunk, d) : err;
+}

@@ -1,0 +1,294 @@
+/*
+ * array/read.c - READ: a box of a snapshot into the caller's memory.
+ *
+ * The tree is walked for the leaves of the chunks that the box touches; their
+ * chains are gathered, a bounded number at a time, and fetched: a few on the
+ * spot, many by the worker threads, each chunk straight into its place.
+ */
+#include "array/chain.h"
+
+#include "base/checked.h"
+#include "base/pool.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    FEW = 4,                /* chunks of a small read */
+    WINDOW = 256,           /* chunks gathered before they are fetched */
+    GROUP = 8,              /* chunks that a worker takes at a time */
+    ALONE = 1 << 20,        /* bytes that are not worth waking a worker */
+    FEW_BLOCKS = 16,        /* of a strided run in a chunk: one by one */
+    MAX_SCRATCH = 64 << 20  /* bytes to read more blocks through */
+};
+
+typedef struct reading {
+    pyri_array *array;
+    pyri_snapshot *snap;
+    const pyri_part *part;
+    bool box; /* the part is one */
+    pyri_fetch *jobs;   /* each has a chain; both have `room`, FEW until a */
+    pyri_chain *chains; /* read proves to be large */
+    size_t n, room;
+    pyri_fetch few_jobs[FEW];
+    pyri_chain few_chains[FEW];
+    uint64_t bytes;
+    pyri_fetcher fetcher; /* of this thread */
+    uint8_t *scratch;
+    size_t scratch_size;
+} reading;
+
+/* --- fetching what was gathered --------------------------------------------------------- */
+
+static int
+fetch_group(void *ctx, size_t i, unsigned worker)
+{
+    reading *r = ctx;
+    size_t first = i * GROUP, n = r->n - first;
+    pyri_fetcher f = {.array = r->array};
+    int err = pyri_engine_begin(r->array->engine, &f.reader);
+    if (err < 0)
+        return err;
+    err = pyri_fetch_run(&f, r->jobs + first, n < GROUP ? n : GROUP);
+    pyri_engine_end(r->array->engine, f.reader);
+    pyri_fetcher_fini(&f);
+    return err;
+}
+
+static int
+flush(reading *r)
+{
+    int err = 0;
+    if (r->n <= 1 || r->bytes <= ALONE)
+        err = pyri_fetch_run(&r->fetcher, r->jobs, r->n);
+    else
+        err = pyri_pool_run((r->n + GROUP - 1) / GROUP, fetch_group, r);
+    for (size_t i = 0; i < r->n; i++)
+        pyri_chain_reset(&r->chains[i]);
+    r->n = 0;
+    r->bytes = 0;
+    return err;
+}
+
+/* --- boxes --------------------------------------------------------------------------------- */
+
+/* Where a cell of the part is in memory. */
+static pyri_mem
+memory_of(const reading *r, const uint64_t *cell)
+{
+    const pyri_part *p = r->part;
+    pyri_mem m = p->mem;
+    for (int d = 0; d < r->array->schema.ndim; d++) {
+        uint64_t from = cell[d] - p->run.start[d], index = from;
+        if (p->run.count[d] > 1)
+            index = from / p->run.stride[d] * p->run.block[d] +
+                    from % p->run.stride[d];
+        m.base += (int64_t)index * m.step[d];
+    }
+    return m;
+}
+
+static void
+set_box(const reading *r, const pyri_box *box, uint64_t bits)
+{
+    const pyri_schema *s = &r->array->schema;
+    uint64_t extent[PYR_MAX_DIMS];
+    for (int d = 0; d < s->ndim; d++)
+        extent[d] = box->hi[d] - box->lo[d];
+    pyri_set(s->ndim, pyri_type_size(s->type), extent,
+             memory_of(r, box->lo), bits);
+}
+
+/* The read is a large one: make room for a window. */
+static int
+widen(reading *r)
+{
+    pyri_fetch *jobs = malloc(WINDOW * sizeof *jobs);
+    pyri_chain *chains = calloc(WINDOW, sizeof *chains);
+    if (!jobs || !chains) {
+        free(jobs);
+        free(chains);
+        return pyri_fail_nomem("a read");
+    }
+    for (size_t i = 0; i < r->n; i++) {
+        jobs[i] = r->jobs[i];
+        chains[i] = r->chains[i];
+        jobs[i].chain = &chains[i];
+    }
+    r->jobs = jobs;
+    r->chains = chains;
+    r->room = WINDOW;
+    return 0;
+}
+
+static int
+want(reading *r, const pyri_hit *hit, const pyri_box *box)
+{
+    const pyri_schema *s = &r->array->schema;
+    int err = r->n == FEW && r->room == FEW ? widen(r) : 0;
+    if (err < 0)
+        return err;
+    pyri_chain *chain = &r->chains[r->n];
+    err = pyri_chain_load(chain, &r->snap->tree, hit->pos, &hit->node, 0,
+                              NULL);
+    if (err < 0)
+        return err;
+    r->jobs[r->n++] = (pyri_fetch){chain, *box, memory_of(r, box->lo)};
+    r->bytes += pyri_box_cells(s->ndim, box) * pyri_type_size(s->type);
+    return r->n == WINDOW ? flush(r) : 0;
+}
+
+/* --- strided runs ------------------------------------------------------------------------------ */
+
+/* Call fn for every block of the run inside a box. */
+typedef int block_fn(reading *r, const pyri_hit *hit, const pyri_box *block);
+
+static int
+each_block(reading *r, const pyri_hit *hit, int axis, pyri_box *block,
+           block_fn *fn)
+{
+    if (axis == r->array->schema.ndim)
+        return fn(r, hit, block);
+    int err = 0;
+    for (uint64_t i = 0; err == 0; i++) {
+        if (!pyri_run_next(&r->part->run, axis, hit->box.lo[axis],
+                           hit->box.hi[axis], &i, &block->lo[axis],
+                           &block->hi[axis]))
+            break;
+        err = each_block(r, hit, axis + 1, block, fn);
+    }
+    return err;
+}
+
+static uint64_t
+count_blocks(const reading *r, const pyri_box *box)
+{
+    const pyri_run *run = &r->part->run;
+    uint64_t count = 1;
+    for (int d = 0; d < r->array->schema.ndim; d++) {
+        uint64_t cells = box->hi[d] - box->lo[d];
+        uint64_t blocks = pyri_min64(run->count[d], cells / run->stride[d] + 2);
+        if (!pyri_mul64(count, blocks, &count))
+            return UINT64_MAX;
+    }
+    return count;
+}
+
+static int
+set_block(reading *r, const pyri_hit *hit, const pyri_box *block)
+{
+    set_box(r, block, hit->bits);
+    return 0;
+}
+
+static int
+copy_block(reading *r, const pyri_hit *hit, const pyri_box *block)
+{
+    const pyri_schema *s = &r->array->schema;
+    size_t cell = pyri_type_size(s->type);
+    uint64_t extent[PYR_MAX_DIMS];
+    for (int d = 0; d < s->ndim; d++)
+        extent[d] = block->hi[d] - block->lo[d];
+    pyri_mem src = pyri_mem_dense(s->ndim, cell, &hit->box, r->scratch);
+    pyri_copy(s->ndim, cell, extent, memory_of(r, block->lo),
+              pyri_mem_move(s->ndim, src, hit->box.lo, block->lo));
+    return 0;
+}
+
+/* Many small blocks: read the whole that they are in, then pick them out. */
+static int
+read_through(reading *r, const pyri_hit *hit, size_t size)
+{
+    const pyri_schema *s = &r->array->schema;
+    if (size > r->scratch_size) {
+        uint8_t *scratch = realloc(r->scratch, size);
+        if (!scratch)
+            return pyri_fail_nomem("a strided read");
+        r->scratch = scratch;
+        r->scratch_size = size;
+    }
+    pyri_chain chain = {0};
+    pyri_fetch job = {&chain, hit->box, {0}};
+    job.to = pyri_mem_dense(s->ndim, pyri_type_size(s->type), &hit->box,
+                            r->scratch);
+    int err =
+        pyri_chain_load(&chain, &r->snap->tree, hit->pos, &hit->node, 0, NULL);
+    if (err == 0)
+        err = pyri_fetch_run(&r->fetcher, &job, 1);
+    pyri_chain_fini(&chain);
+    pyri_box block = {.lo = {0}};
+    return err < 0 ? err : each_block(r, hit, 0, &block, copy_block);
+}
+
+static int
+found(void *ctx, const pyri_hit *hit)
+{
+    reading *r = ctx;
+    pyri_box block = {.lo = {0}};
+    if (r->box) {
+        if (hit->leaf)
+            return want(r, hit, &hit->box);
+        set_box(r, &hit->box, hit->bits);
+        return 0;
+    }
+    if (!hit->leaf)
+        return each_block(r, hit, 0, &block, set_block);
+    const pyri_schema *s = &r->array->schema;
+    uint64_t size;
+    if (count_blocks(r, &hit->box) > FEW_BLOCKS &&
+        pyri_mul64(pyri_box_cells(s->ndim, &hit->box), pyri_type_size(s->type),
+                   &size) &&
+        size <= MAX_SCRATCH)
+        return read_through(r, hit, (size_t)size);
+    return each_block(r, hit, 0, &block, want);
+}
+
+/* --- the whole ---------------------------------------------------------------------------------- */
+
+static int
+read_parts(reading *r, const pyri_part *parts, size_t n)
+{
+    int ndim = r->array->schema.ndim, err = 0;
+    for (size_t i = 0; i < n && err == 0; i++)
+        err = pyri_snapshot_check(r->snap, &parts[i].run);
+    for (size_t i = 0; i < n && err == 0; i++) {
+        r->part = &parts[i];
+        r->box = pyri_run_is_box(ndim, &parts[i].run);
+        err = pyri_tree_find(&r->snap->tree, &parts[i].run, found, r);
+        if (err == 0 && (r->bytes > ALONE || i + 1 == n))
+            err = flush(r);
+    }
+    return err;
+}
+
+int
+pyri_read(pyri_array *a, pyr_version v, const pyri_part *parts, size_t n)
+{
+    pyri_snapshot snap;
+    reading r;
+    int err = pyri_snapshot_open(a, v, &snap);
+    if (err < 0)
+        return err;
+    r.array = a;
+    r.snap = &snap;
+    r.jobs = r.few_jobs;
+    r.chains = r.few_chains;
+    r.room = FEW;
+    r.n = 0;
+    r.bytes = 0;
+    r.fetcher = (pyri_fetcher){.array = a, .reader = snap.reader};
+    r.scratch = NULL;
+    r.scratch_size = 0;
+    memset(r.few_chains, 0, sizeof r.few_chains);
+    err = read_parts(&r, parts, n);
+    for (size_t i = 0; i < r.room; i++)
+        pyri_chain_fini(&r.chains[i]);
+    if (r.room != FEW) {
+        free(r.jobs);
+        free(r.chains);
+    }
+    pyri_fetcher_fini(&r.fetcher);
+    free(r.scratch);
+    pyri_snapshot_close(&snap);
+    return err;
+}

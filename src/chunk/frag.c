@@ -1,0 +1,465 @@
+/*
+ * chunk/frag.c - fragments: cells of one chunk as they are stored.
+ *
+ * The head of a blob:
+ *
+ *   at  bytes
+ *    0     4  "PYRF"
+ *    4     1  format of the head, 1
+ *    5     1  kind: 1 plain, 2 pressed
+ *    6     1  1 if masked
+ *    7     1  cell type
+ *    8     8  id of the array it was written for
+ *   16     8  cells in the payload
+ *   24     8  bytes of payload
+ *   32     8  bytes of mask at the beginning of the payload
+ *   40     8  lowest corner of the box, hashed: finds the owner of an orphan
+ *   48    16  digest of mask and cells
+ *   64   8*n  table: XXH3 (64 bits) of each 4096 bytes of payload
+ *
+ * padded with zeros to a multiple of 4096 if the payload has a block or more,
+ * else to a multiple of 8. All numbers are little-endian.
+ *
+ * The digest vouches for the cells, not for their stored form: it is the
+ * 128-bit XXH3 of the checksums of every 4096 bytes of mask and unpressed
+ * cells (of a PYRI_FRAG_SAME: of its value and count).
+ */
+#include "chunk/frag.h"
+
+#include "base/bytes.h"
+#include "base/checked.h"
+#include "base/fail.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { HEAD = 64, MIN_ROW = 512 };
+
+static uint64_t
+blocks_of(uint64_t bytes)
+{
+    return bytes / PYRI_BLOCK + (bytes % PYRI_BLOCK != 0);
+}
+
+uint64_t
+pyri_frag_head_size(const pyri_frag *f)
+{
+    uint64_t size = HEAD + 8 * blocks_of(f->stored);
+    uint64_t unit = pyri_frag_aligned(f) ? PYRI_BLOCK : 8;
+    return (size + unit - 1) / unit * unit;
+}
+
+uint64_t
+pyri_frag_blob_size(const pyri_frag *f)
+{
+    return pyri_frag_head_size(f) + f->stored;
+}
+
+uint64_t
+pyri_mask_size(uint64_t cells)
+{
+    return (cells / 8 + 8) / 8 * 8;
+}
+
+uint64_t
+pyri_frag_mask_size(const pyri_frag *f, int ndim)
+{
+    if (!f->masked)
+        return 0;
+    return pyri_mask_size(pyri_box_cells(ndim, &f->box));
+}
+
+void
+pyri_packer_fini(pyri_packer *p)
+{
+    free(p->iov);
+    pyri_buf_fini(&p->head);
+    pyri_buf_fini(&p->cells);
+    pyri_buf_fini(&p->pressed);
+    *p = (pyri_packer){0};
+}
+
+/* --- scanning: checksums and summary in one pass over the cells ---------------- */
+
+typedef struct scan {
+    const pyri_frag_style *style;
+    pyri_summary *summary; /* NULL: checksums only */
+    uint8_t *table;        /* next checksum goes here */
+    size_t held;           /* bytes of a block that rows have filled so far */
+    uint8_t block[PYRI_BLOCK];
+} scan;
+
+static void
+scan_block(scan *s, const uint8_t *bytes, size_t size)
+{
+    pyri_store64(s->table, pyri_hash64(bytes, size));
+    s->table += 8;
+    if (s->summary)
+        pyri_summary_add(s->summary, s->style->type, s->style->fill, bytes,
+                         size / pyri_type_size(s->style->type));
+}
+
+/* Blocks that lie inside one row are read in place, others are gathered. */
+static void
+scan_row(scan *s, const uint8_t *row, uint64_t size)
+{
+    while (size) {
+        size_t n = (size_t)pyri_min64(size, PYRI_BLOCK - s->held);
+        if (n == PYRI_BLOCK) {
+            scan_block(s, row, n);
+        } else {
+            memcpy(s->block + s->held, row, n);
+            s->held += n;
+            if (s->held == PYRI_BLOCK) {
+                scan_block(s, s->block, PYRI_BLOCK);
+                s->held = 0;
+            }
+        }
+        row += n;
+        size -= n;
+    }
+}
+
+static void
+scan_end(scan *s)
+{
+    if (s->held)
+        scan_block(s, s->block, s->held);
+    s->held = 0;
+}
+
+/* --- gathering ------------------------------------------------------------------ */
+
+static int
+add_iov(pyri_packer *p, const void *base, size_t size)
+{
+    if (p->niov == p->iov_room) {
+        int room = p->iov_room ? 2 * p->iov_room : 64;
+        struct iovec *iov = realloc(p->iov, (size_t)room * sizeof *iov);
+        if (!iov)
+            return pyri_fail_nomem("a gather list");
+        p->iov = iov;
+        p->iov_room = room;
+    }
+    p->iov[p->niov++] = (struct iovec){(void *)(uintptr_t)base, size};
+    return 0;
+}
+
+/* Visit every row of strided memory: scan it, and list it for gathering. */
+static int
+scan_rows(pyri_packer *p, scan *s, const pyri_rows *rows, int axis,
+          const uint8_t *at)
+{
+    if (axis == rows->outer) {
+        scan_row(s, at, rows->run);
+        return add_iov(p, at, rows->run);
+    }
+    for (uint64_t i = 0; i < rows->extent[axis]; i++) {
+        int err = scan_rows(p, s, rows, axis + 1, at);
+        if (err < 0)
+            return err;
+        at += rows->step[axis];
+    }
+    return 0;
+}
+
+/* --- packing ---------------------------------------------------------------------- */
+
+static pyri_digest
+digest_of_same(uint64_t bits, uint64_t cells)
+{
+    uint8_t text[16];
+    pyri_store64(text, bits);
+    pyri_store64(text + 8, cells);
+    return pyri_hash128(text, sizeof text);
+}
+
+static uint8_t *
+begin_head(pyri_packer *p, uint64_t payload)
+{
+    pyri_frag sized = {.stored = payload};
+    size_t size = (size_t)pyri_frag_head_size(&sized);
+    pyri_buf_reset(&p->head);
+    uint8_t *head = pyri_buf_extend(&p->head, size);
+    if (head)
+        memset(head, 0, size);
+    return head;
+}
+
+/* Fill in the head around a table that is there already. */
+static void
+end_head(pyri_packer *p, const pyri_frag_style *style, uint64_t cells,
+         pyri_frag *f)
+{
+    uint8_t *head = p->head.data;
+    uint8_t corner[8 * PYR_MAX_DIMS];
+    for (int d = 0; d < style->ndim; d++)
+        pyri_store64(corner + 8 * d, f->box.lo[d]);
+    memcpy(head, "PYRF", 4);
+    head[4] = 1;
+    head[5] = (uint8_t)f->kind;
+    head[6] = f->masked;
+    head[7] = (uint8_t)style->type;
+    pyri_store64(head + 8, style->array);
+    pyri_store64(head + 16, cells);
+    pyri_store64(head + 24, f->stored);
+    pyri_store64(head + 32, pyri_frag_mask_size(f, style->ndim));
+    pyri_store64(head + 40,
+                 pyri_hash64(corner, 8 * (size_t)style->ndim));
+    pyri_store64(head + 48, f->cells.lo);
+    pyri_store64(head + 56, f->cells.hi);
+    f->check = pyri_hash64(head, (size_t)pyri_frag_head_size(f));
+    p->iov[0] = (struct iovec){head, (size_t)pyri_frag_head_size(f)};
+    p->size = pyri_frag_blob_size(f);
+    p->aligned = pyri_frag_aligned(f);
+}
+
+/* Put dense cells (and a mask before them) into one piece of memory. */
+static uint8_t *
+gather(pyri_packer *p, const pyri_frag_style *style, const uint64_t *extent,
+       pyri_mem src, const uint8_t *mask, size_t mask_size, size_t size)
+{
+    size_t cell = pyri_type_size(style->type);
+    pyri_buf_reset(&p->cells);
+    uint8_t *to = pyri_buf_extend(&p->cells, size);
+    if (!to)
+        return NULL;
+    if (mask) {
+        memcpy(to, mask, mask_size);
+        memcpy(to + mask_size, src.base, size - mask_size);
+        return to;
+    }
+    pyri_box whole = {.lo = {0}};
+    memcpy(whole.hi, extent, (size_t)style->ndim * sizeof *extent);
+    pyri_mem dst = pyri_mem_dense(style->ndim, cell, &whole, to);
+    pyri_copy(style->ndim, cell, extent, dst, src);
+    return to;
+}
+
+/* Press the gathered payload, keeping the mask in front as it is. Sets
+ * f->stored, or leaves it where pressing does not pay. */
+static int
+press(pyri_packer *p, const pyri_frag_style *style, size_t mask_size,
+      pyri_frag *f)
+{
+    size_t size = (size_t)f->stored - mask_size, pressed = 0;
+    pyri_buf_reset(&p->pressed);
+    uint8_t *to = pyri_buf_extend(&p->pressed, (size_t)f->stored);
+    if (!to)
+        return pyri_fail_nomem("a pressed fragment");
+    int err = pyri_codec_press(style->codec, style->level,
+                               pyri_type_size(style->type),
+                               p->cells.data + mask_size, size,
+                               to + mask_size, &pressed);
+    if (err < 0 || pressed == 0)
+        return err;
+    memcpy(to, p->cells.data, mask_size);
+    f->kind = PYRI_FRAG_PRESSED;
+    f->stored = mask_size + pressed;
+    return 0;
+}
+
+/* The stored bytes differ from the cells: a table of their own. */
+static int
+table_of_pressed(pyri_packer *p, const pyri_frag_style *style, pyri_frag *f)
+{
+    uint8_t *head = begin_head(p, f->stored);
+    if (!head)
+        return pyri_fail_nomem("a fragment's head");
+    scan s = {.style = style, .table = head + HEAD};
+    scan_row(&s, p->pressed.data, f->stored);
+    scan_end(&s);
+    p->niov = 1;
+    return add_iov(p, p->pressed.data, (size_t)f->stored);
+}
+
+int
+pyri_frag_pack(pyri_packer *p, const pyri_frag_style *style,
+               const pyri_box *box, pyri_mem src, const uint8_t *mask,
+               uint64_t set, pyri_frag *f, pyri_summary *summary)
+{
+    int n = style->ndim, err;
+    size_t cell = pyri_type_size(style->type);
+    uint64_t extent[PYR_MAX_DIMS], cells = mask ? set : pyri_box_cells(n, box);
+    pyri_summary own;
+    pyri_summary_init(&own);
+    *f = (pyri_frag){.kind = PYRI_FRAG_PLAIN, .masked = mask != NULL};
+    for (int d = 0; d < n; d++) {
+        f->box.lo[d] = box->lo[d];
+        f->box.hi[d] = box->hi[d];
+        extent[d] = box->hi[d] - box->lo[d];
+    }
+    size_t mask_size = (size_t)pyri_frag_mask_size(f, n);
+    f->stored = cells * cell + mask_size;
+
+    uint8_t *head = begin_head(p, f->stored);
+    if (!head)
+        return pyri_fail_nomem("a fragment's head");
+    p->niov = 0;
+    if ((err = add_iov(p, head, 0)) < 0)
+        return err;
+
+    scan s = {.style = style, .summary = &own, .table = head + HEAD};
+    pyri_rows rows;
+    pyri_rows_of(n, cell, extent, src.step, &rows);
+    if (mask || style->codec || (rows.run < MIN_ROW && rows.pieces > 1)) {
+        uint8_t *dense =
+            gather(p, style, extent, src, mask, mask_size, f->stored);
+        if (!dense)
+            return pyri_fail_nomem("the cells of a fragment");
+        if (mask) /* its bytes are no cells: summary apart from checksums */
+            pyri_summary_add(&own, style->type, style->fill,
+                             dense + mask_size, cells);
+        s.summary = mask ? NULL : &own;
+        scan_row(&s, dense, f->stored);
+        if ((err = add_iov(p, dense, (size_t)f->stored)) < 0)
+            return err;
+    } else if ((err = scan_rows(p, &s, &rows, 0, src.base)) < 0) {
+        return err;
+    }
+    scan_end(&s);
+    pyri_summary_merge(summary, style->type, &own);
+
+    if (own.equal && !mask) {
+        f->kind = PYRI_FRAG_SAME;
+        f->bits = own.min;
+        f->stored = 0;
+        f->cells = digest_of_same(own.min, cells);
+        return 0;
+    }
+    f->cells = pyri_hash128(head + HEAD, 8 * (size_t)blocks_of(f->stored));
+    if (style->codec && (err = press(p, style, mask_size, f)) < 0)
+        return err;
+    if (f->kind == PYRI_FRAG_PRESSED &&
+        (err = table_of_pressed(p, style, f)) < 0)
+        return err;
+    end_head(p, style, cells, f);
+    return 0;
+}
+
+/* --- reading back --------------------------------------------------------------- */
+
+int
+pyri_frag_check_head(const pyri_frag *f, const uint8_t *head)
+{
+    if (pyri_hash64(head, (size_t)pyri_frag_head_size(f)) != f->check)
+        return pyri_fail(PYR_ECORRUPT, "checksums of a fragment are damaged");
+    return 0;
+}
+
+int
+pyri_frag_check_blocks(const pyri_frag *f, const uint8_t *head,
+                       const uint8_t *bytes, uint64_t first, uint64_t n)
+{
+    for (uint64_t i = first; i < first + n; i++, bytes += PYRI_BLOCK) {
+        size_t size =
+            (size_t)pyri_min64(PYRI_BLOCK, f->stored - i * PYRI_BLOCK);
+        if (pyri_hash64(bytes, size) != pyri_load64(head + HEAD + 8 * i))
+            return pyri_fail(PYR_ECORRUPT, "cells fail their checksum");
+    }
+    return 0;
+}
+
+int
+pyri_frag_expand(const pyri_frag *f, const pyri_frag_style *style,
+                 const uint8_t *payload, pyri_buf *room, const uint8_t **cells,
+                 const uint8_t **mask)
+{
+    size_t cell = pyri_type_size(style->type);
+    uint64_t all = pyri_box_cells(style->ndim, &f->box), count = all;
+    size_t mask_size = (size_t)pyri_frag_mask_size(f, style->ndim);
+    *mask = f->masked ? payload : NULL;
+    if (f->masked) {
+        if (mask_size > f->stored)
+            return pyri_fail(PYR_ECORRUPT, "a fragment's mask is cut short");
+        count = 0;
+        for (uint64_t i = 0; i < all / 8 + 1; i++)
+            count += (unsigned)__builtin_popcount(payload[i]);
+    }
+    if (count > all)
+        return pyri_fail(PYR_ECORRUPT, "a fragment's mask is too full");
+    if (f->kind == PYRI_FRAG_PLAIN) {
+        if (f->stored - mask_size != count * cell)
+            return pyri_fail(PYR_ECORRUPT, "a fragment has the wrong size");
+        *cells = payload + mask_size;
+        return 0;
+    }
+    pyri_buf_reset(room);
+    uint8_t *to = pyri_buf_extend(room, (size_t)(count * cell));
+    if (!to)
+        return pyri_fail_nomem("the cells of a fragment");
+    *cells = to;
+    return pyri_codec_expand(payload + mask_size,
+                             (size_t)f->stored - mask_size, to,
+                             (size_t)(count * cell));
+}
+
+/* --- the description ---------------------------------------------------------------- */
+
+enum { MASKED = 0x80, FOLD = 0x40 };
+
+void
+pyri_frag_encode(const pyri_frag *f, int ndim, const uint64_t *origin,
+                 pyri_buf *out)
+{
+    pyri_buf_u8(out, (uint8_t)(f->kind | (f->masked ? MASKED : 0) |
+                               (f->fold ? FOLD : 0)));
+    pyri_buf_varint(out, f->version);
+    for (int d = 0; d < ndim; d++) {
+        pyri_buf_varint(out, f->box.lo[d] - origin[d]);
+        pyri_buf_varint(out, f->box.hi[d] - f->box.lo[d]);
+    }
+    pyri_buf_u64(out, f->cells.lo);
+    pyri_buf_u64(out, f->cells.hi);
+    if (f->kind == PYRI_FRAG_SAME) {
+        pyri_buf_u64(out, f->bits);
+        return;
+    }
+    pyri_buf_u64(out, f->ref[0]);
+    pyri_buf_u64(out, f->ref[1]);
+    pyri_buf_varint(out, f->stored);
+    pyri_buf_u64(out, f->check);
+}
+
+static bool
+decode_box(pyri_cursor *c, int ndim, const pyri_box *chunk, pyri_box *box)
+{
+    bool good = true;
+    for (int d = 0; d < ndim; d++) {
+        uint64_t at = pyri_cursor_varint(c), size = pyri_cursor_varint(c);
+        uint64_t room = chunk->hi[d] - chunk->lo[d];
+        good &= at < room && size > 0 && size <= room - at;
+        box->lo[d] = chunk->lo[d] + at;
+        box->hi[d] = box->lo[d] + size;
+    }
+    return good;
+}
+
+int
+pyri_frag_decode(pyri_cursor *c, int ndim, const pyri_box *chunk, pyri_frag *f)
+{
+    uint8_t kind = pyri_cursor_u8(c);
+    f->masked = kind & MASKED;
+    f->fold = kind & FOLD;
+    f->kind = (pyri_frag_kind)(kind & ~(MASKED | FOLD));
+    f->version = pyri_cursor_varint(c);
+    bool good = decode_box(c, ndim, chunk, &f->box);
+    f->cells.lo = pyri_cursor_u64(c);
+    f->cells.hi = pyri_cursor_u64(c);
+    f->bits = f->stored = 0;
+    if (f->kind == PYRI_FRAG_SAME) {
+        f->bits = pyri_cursor_u64(c);
+        good &= !f->masked;
+    } else {
+        f->ref[0] = pyri_cursor_u64(c);
+        f->ref[1] = pyri_cursor_u64(c);
+        f->stored = pyri_cursor_varint(c);
+        f->check = pyri_cursor_u64(c);
+        good &= f->kind <= PYRI_FRAG_PRESSED && f->stored > 0 &&
+                f->stored < UINT64_MAX / 16;
+    }
+    if (c->failed || !good)
+        return pyri_fail(PYR_ECORRUPT, "a fragment's description is damaged");
+    return 0;
+}

@@ -1,0 +1,122 @@
+/*
+ * chunk/frag.h - fragments: cells of one chunk as they are stored.
+ *
+ * A fragment holds the cells of a box inside one chunk: all of them, or with a
+ * mask some of them. Cells that are all equal are stored in the fragment's
+ * description alone. The others are a blob:
+ *
+ *     head                          payload
+ *     64 bytes | table | padding    [mask |] cells, row-major, maybe pressed
+ *
+ * The table holds one XXH3 checksum for every PYRI_BLOCK bytes of payload, so
+ * that a small read verifies just the blocks it touches; the description holds
+ * the checksum of the head, and is itself guarded by the node it stands in.
+ * Blobs with a payload of a block or more are aligned: the payload begins on a
+ * page, and so does each block.
+ */
+#ifndef PYRI_CHUNK_FRAG_H
+#define PYRI_CHUNK_FRAG_H
+
+#include "chunk/chunk.h"
+
+#include <sys/uio.h>
+
+enum { PYRI_BLOCK = 4096 }; /* bytes of payload behind one checksum */
+
+typedef enum pyri_frag_kind {
+    PYRI_FRAG_SAME,   /* every cell is `bits`; no blob */
+    PYRI_FRAG_PLAIN,  /* cells as they are in memory, little-endian */
+    PYRI_FRAG_PRESSED /* cells through the array's codec */
+} pyri_frag_kind;
+
+typedef struct pyri_frag {
+    uint64_t version; /* the cells are as of this version */
+    pyri_frag_kind kind;
+    bool masked;      /* only the cells whose bit is set in the mask */
+    bool fold;        /* written to shorten a chain: its cells are those of
+                         snapshot `version`, which did not write them all */
+    pyri_box box;     /* in cells of the array */
+    uint64_t bits;    /* of PYRI_FRAG_SAME */
+    uint64_t ref[2];  /* the engine's name of the blob */
+    uint64_t stored;  /* bytes of payload */
+    uint64_t check;   /* checksum of the head */
+    pyri_digest cells;/* of mask and cells, however they are stored */
+} pyri_frag;
+
+/* --- packing --------------------------------------------------------------- */
+
+/* What all fragments of an array have in common. */
+typedef struct pyri_frag_style {
+    uint64_t array;
+    int ndim;
+    pyr_type type;
+    uint64_t fill;
+    pyr_codec codec;
+    int level;
+} pyri_frag_style;
+
+/* Memory of one worker. Zero-initialise; end with pyri_packer_fini(). After
+ * pyri_frag_pack() made a blob, `iov` gathers it from here and from the
+ * caller's cells, which must stay until it is put. */
+typedef struct pyri_packer {
+    struct iovec *iov;
+    int niov;
+    uint64_t size; /* of the blob */
+    bool aligned;
+    int iov_room;
+    pyri_buf head, cells, pressed;
+} pyri_packer;
+
+void pyri_packer_fini(pyri_packer *p);
+
+/*
+ * Make a fragment of the cells of `box`, found in memory at src (whose base
+ * is the box's first cell). Sets all of *frag but version and ref, and adds
+ * the cells to *summary. frag->kind tells if there is a blob to put.
+ *
+ * With `mask` (a bit per cell of the box, row-major, in pyri_mask_size() bytes
+ * whose rest is zero), src is dense and holds only the cells whose bit is set;
+ * `set` is how many.
+ */
+int pyri_frag_pack(pyri_packer *p, const pyri_frag_style *style,
+                   const pyri_box *box, pyri_mem src, const uint8_t *mask,
+                   uint64_t set, pyri_frag *frag, pyri_summary *summary);
+
+/* --- reading back ---------------------------------------------------------- */
+
+uint64_t pyri_mask_size(uint64_t cells);
+uint64_t pyri_frag_head_size(const pyri_frag *f);
+uint64_t pyri_frag_blob_size(const pyri_frag *f);
+static inline bool
+pyri_frag_aligned(const pyri_frag *f)
+{
+    return f->stored >= PYRI_BLOCK;
+}
+uint64_t pyri_frag_mask_size(const pyri_frag *f, int ndim); /* 0 if none */
+
+/* PYR_ECORRUPT unless the head is the one that was packed. */
+int pyri_frag_check_head(const pyri_frag *f, const uint8_t *head);
+/* The same for `n` blocks of payload from block `first` on, which begins at
+ * `bytes`; the head must have been checked. */
+int pyri_frag_check_blocks(const pyri_frag *f, const uint8_t *head,
+                           const uint8_t *bytes, uint64_t first, uint64_t n);
+
+/*
+ * The cells of a fragment that is pressed or masked, from its whole, checked
+ * payload: *cells points to them, dense, one per cell of the box or per set
+ * bit of *mask (NULL if there is none). They live in `room` or the payload.
+ */
+int pyri_frag_expand(const pyri_frag *f, const pyri_frag_style *style,
+                     const uint8_t *payload, pyri_buf *room,
+                     const uint8_t **cells, const uint8_t **mask);
+
+/* --- the description, as it stands in leaves ---------------------------------- */
+
+void pyri_frag_encode(const pyri_frag *f, int ndim, const uint64_t *origin,
+                      pyri_buf *out);
+/* Checks that the box is inside `chunk` (origin..). A failed cursor or
+ * nonsense gives PYR_ECORRUPT. */
+int pyri_frag_decode(pyri_cursor *c, int ndim, const pyri_box *chunk,
+                     pyri_frag *f);
+
+#endif

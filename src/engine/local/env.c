@@ -1,0 +1,185 @@
+/*
+ * engine/local/env.c - LMDB, wrapped.
+ */
+#include "engine/local/env.h"
+
+#include "base/fail.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    MAX_READERS = 1024, /* read transactions at once, in all processes */
+    MAX_NAMED = 4,
+    MODE = 0666 /* less the umask */
+};
+
+static int
+code_of_mdb(int rc)
+{
+    switch (rc) {
+    case MDB_MAP_FULL: return PYR_ENOSPC;
+    case MDB_CORRUPTED:
+    case MDB_PAGE_NOTFOUND:
+    case MDB_INVALID:
+    case MDB_INCOMPATIBLE: return PYR_ECORRUPT;
+    case MDB_VERSION_MISMATCH: return PYR_EFORMAT;
+    case MDB_BAD_VALSIZE: return PYR_EINVAL;
+    default: return PYR_EIO;
+    }
+}
+
+static const char *
+reason_of_mdb(int rc)
+{
+    switch (rc) {
+    case MDB_READERS_FULL:
+        return "too many readers at once (1024 in all processes)";
+    case MDB_MAP_FULL:
+        return "the address space set aside for metadata is full";
+    case MDB_MAP_RESIZED:
+        return "grown by another process beyond this one's address space";
+    case MDB_PANIC:
+        return "an earlier write failed half-way; open the store again";
+    default: return mdb_strerror(rc);
+    }
+}
+
+int
+pyri_fail_mdb(int rc, const char *format, ...)
+{
+    char what[512];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(what, sizeof what, format, args);
+    va_end(args);
+    if (rc > 0)
+        return pyri_fail_errno(rc, "%s", what);
+    return pyri_fail(code_of_mdb(rc), "%s: %s", what, reason_of_mdb(rc));
+}
+
+static int
+open_once(const pyri_env_plan *plan, uint64_t map_size, MDB_env **out)
+{
+    MDB_env *env;
+    int rc = mdb_env_create(&env);
+    if (rc != 0)
+        return rc;
+    if ((rc = mdb_env_set_mapsize(env, (size_t)map_size)) == 0 &&
+        (rc = mdb_env_set_maxreaders(env, MAX_READERS)) == 0 &&
+        (rc = mdb_env_set_maxdbs(env, MAX_NAMED)) == 0 &&
+        (rc = mdb_env_open(env, plan->path, plan->flags | MDB_NOTLS,
+                           MODE)) == 0) {
+        *out = env;
+        return 0;
+    }
+    mdb_env_close(env);
+    return rc;
+}
+
+int
+pyri_env_open(const pyri_env_plan *plan, MDB_env **out)
+{
+    int rc = ENOMEM;
+    *out = NULL;
+    for (int i = 0; i < 3 && rc == ENOMEM; i++)
+        rc = open_once(plan, plan->map_sizes[i], out);
+    if (rc != 0)
+        return pyri_fail_mdb(rc, "%s", plan->path);
+    int dead;
+    mdb_reader_check(*out, &dead);
+    return 0;
+}
+
+int
+pyri_env_read(MDB_env *env, MDB_txn **out)
+{
+    int rc = mdb_txn_begin(env, NULL, MDB_RDONLY, out);
+    return rc ? pyri_fail_mdb(rc, "begin to read metadata") : 0;
+}
+
+int
+pyri_env_write(MDB_env *env, MDB_txn **out)
+{
+    int rc = mdb_txn_begin(env, NULL, 0, out);
+    return rc ? pyri_fail_mdb(rc, "begin to write metadata") : 0;
+}
+
+int
+pyri_env_commit(MDB_txn *txn, const char *what)
+{
+    int rc = mdb_txn_commit(txn);
+    return rc ? pyri_fail_mdb(rc, "%s", what) : 0;
+}
+
+static MDB_val
+val_of(const void *data, size_t size)
+{
+    return (MDB_val){size, (void *)(uintptr_t)data};
+}
+
+int
+pyri_env_get(MDB_txn *txn, MDB_dbi db, const void *key, size_t size,
+             MDB_val *out, bool *found)
+{
+    MDB_val k = val_of(key, size);
+    int rc = mdb_get(txn, db, &k, out);
+    *found = rc == 0;
+    if (rc == 0 || rc == MDB_NOTFOUND)
+        return 0;
+    return pyri_fail_mdb(rc, "read metadata");
+}
+
+int
+pyri_env_put(MDB_txn *txn, MDB_dbi db, const void *key, size_t size,
+             const void *value, size_t value_size)
+{
+    MDB_val k = val_of(key, size), v = val_of(value, value_size);
+    int rc = mdb_put(txn, db, &k, &v, 0);
+    return rc ? pyri_fail_mdb(rc, "write metadata") : 0;
+}
+
+int
+pyri_env_reserve(MDB_txn *txn, MDB_dbi db, const void *key, size_t size,
+                 size_t value_size, uint8_t **out)
+{
+    MDB_val k = val_of(key, size), v = {value_size, NULL};
+    int rc = mdb_put(txn, db, &k, &v, MDB_RESERVE);
+    if (rc != 0)
+        return pyri_fail_mdb(rc, "write metadata");
+    *out = v.mv_data;
+    return 0;
+}
+
+int
+pyri_env_delete(MDB_txn *txn, MDB_dbi db, const void *key, size_t size,
+                bool *found)
+{
+    MDB_val k = val_of(key, size);
+    int rc = mdb_del(txn, db, &k, NULL);
+    *found = rc == 0;
+    if (rc == 0 || rc == MDB_NOTFOUND)
+        return 0;
+    return pyri_fail_mdb(rc, "delete metadata");
+}
+
+int
+pyri_env_step(MDB_cursor *cursor, MDB_cursor_op op, pyri_bytes prefix,
+              MDB_val *key, MDB_val *value, bool *more)
+{
+    int rc = mdb_cursor_get(cursor, key, value, op);
+    *more = rc == 0 && key->mv_size >= prefix.size &&
+            memcmp(key->mv_data, prefix.data, prefix.size) == 0;
+    if (rc == 0 || rc == MDB_NOTFOUND)
+        return 0;
+    return pyri_fail_mdb(rc, "walk metadata");
+}
+
+int
+pyri_env_cursor(MDB_txn *txn, MDB_dbi db, MDB_cursor **out)
+{
+    int rc = mdb_cursor_open(txn, db, out);
+    return rc ? pyri_fail_mdb(rc, "walk metadata") : 0;
+}

@@ -1,0 +1,56 @@
+/*
+ * engine/local/env.h - LMDB, wrapped: the only file that names lmdb.h.
+ *
+ * A store has two environments. Both are opened with MDB_NOTLS, so that a
+ * read transaction belongs to a pyri_reader and not to a thread.
+ */
+#ifndef PYRI_ENGINE_LOCAL_ENV_H
+#define PYRI_ENGINE_LOCAL_ENV_H
+
+#include "base/buf.h"
+
+#include <lmdb.h>
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* An LMDB failure as ours: a text "<what>: <reason>". */
+int pyri_fail_mdb(int rc, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* How to open an environment. */
+typedef struct pyri_env_plan {
+    const char *path;    /* a directory that exists */
+    uint64_t map_sizes[3]; /* address space to reserve; smaller ones are tried
+                              when there is none */
+    unsigned flags;      /* MDB_*, beside MDB_NOTLS */
+} pyri_env_plan;
+
+int pyri_env_open(const pyri_env_plan *plan, MDB_env **out);
+
+/* Transactions. A write transaction is the caller's thread's own. */
+int pyri_env_read(MDB_env *env, MDB_txn **out);
+int pyri_env_write(MDB_env *env, MDB_txn **out);
+int pyri_env_commit(MDB_txn *txn, const char *what); /* ends it either way */
+
+/* One value; *found is false if there is none. */
+int pyri_env_get(MDB_txn *txn, MDB_dbi db, const void *key, size_t size,
+                 MDB_val *out, bool *found);
+int pyri_env_put(MDB_txn *txn, MDB_dbi db, const void *key, size_t size,
+                 const void *value, size_t value_size);
+/* The same, the value to be filled in by the caller before anything else. */
+int pyri_env_reserve(MDB_txn *txn, MDB_dbi db, const void *key, size_t size,
+                     size_t value_size, uint8_t **out);
+int pyri_env_delete(MDB_txn *txn, MDB_dbi db, const void *key, size_t size,
+                    bool *found);
+
+/*
+ * Step a cursor. `op` is MDB_SET_RANGE (from *key on), MDB_NEXT, MDB_PREV,
+ * MDB_LAST. *more is false past the end, and past the first key that does not
+ * begin with the `prefix` bytes.
+ */
+int pyri_env_step(MDB_cursor *cursor, MDB_cursor_op op, pyri_bytes prefix,
+                  MDB_val *key, MDB_val *value, bool *more);
+int pyri_env_cursor(MDB_txn *txn, MDB_dbi db, MDB_cursor **out);
+
+#endif

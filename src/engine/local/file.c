@@ -1,0 +1,108 @@
+/*
+ * engine/local/file.c - small text files, read and replaced whole.
+ */
+#include "engine/local/local.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+int
+pyri_path_join(char *out, size_t room, const char *path, const char *name)
+{
+    int n = name[0] == '/' ? snprintf(out, room, "%s", name)
+                           : snprintf(out, room, "%s/%s", path, name);
+    if (n < 0 || (size_t)n >= room)
+        return pyri_fail(PYR_EINVAL, "%s/%s: the path is too long", path,
+                         name);
+    return 0;
+}
+
+static ssize_t
+read_all(int fd, char *out, size_t room)
+{
+    size_t size = 0;
+    while (size < room) {
+        ssize_t n = read(fd, out + size, room - size);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return -1;
+        if (n == 0)
+            break;
+        size += (size_t)n;
+    }
+    return (ssize_t)size;
+}
+
+int
+pyri_file_read(const char *path, char *out, size_t room)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return pyri_fail_errno(errno, "%s", path);
+    ssize_t size = read_all(fd, out, room);
+    int errnum = errno;
+    close(fd);
+    if (size < 0)
+        return pyri_fail_errno(errnum, "%s", path);
+    if ((size_t)size == room || memchr(out, 0, (size_t)size))
+        return pyri_fail(PYR_EFORMAT, "%s: not the small text that belongs "
+                                      "there", path);
+    out[size] = 0;
+    return 0;
+}
+
+static int
+write_all(int fd, const char *text, size_t size)
+{
+    while (size > 0) {
+        ssize_t n = write(fd, text, size);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return -1;
+        text += n;
+        size -= (size_t)n;
+    }
+    return 0;
+}
+
+static int
+sync_parent(const char *path)
+{
+    char copy[PATH_MAX];
+    snprintf(copy, sizeof copy, "%s", path);
+    int fd = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return pyri_fail_errno(errno, "%s", copy);
+    int rc = fsync(fd), errnum = errno;
+    close(fd);
+    return rc < 0 ? pyri_fail_errno(errnum, "%s", copy) : 0;
+}
+
+int
+pyri_file_write(const char *path, const char *text, bool durable)
+{
+    char temp[PATH_MAX];
+    int n = snprintf(temp, sizeof temp, "%s.new", path);
+    if (n < 0 || (size_t)n >= sizeof temp)
+        return pyri_fail(PYR_EINVAL, "%s: the path is too long", path);
+    int fd = open(temp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (fd < 0)
+        return pyri_fail_errno(errno, "%s", temp);
+    bool ok = write_all(fd, text, strlen(text)) == 0 &&
+              (!durable || fsync(fd) == 0);
+    int errnum = errno;
+    close(fd);
+    if (ok && rename(temp, path) == 0)
+        return durable ? sync_parent(path) : 0;
+    if (ok)
+        errnum = errno;
+    unlink(temp);
+    return pyri_fail_errno(errnum, "%s", path);
+}

@@ -1,0 +1,328 @@
+/*
+ * engine/local/local.h - shared by the files of the embedded engine.
+ *
+ * A *site* is one store directory opened by one process, however often; an
+ * engine handle is a reference to a site. Names of the parts:
+ *
+ *   STORE/pyramid.store   the marker: what kind of store this is   format.c
+ *   STORE/meta/           durable LMDB: records, nodes, versions   meta.c
+ *   STORE/live/           of this boot of the machine only         live.c
+ *        data.mdb         tickets, writers, open segments
+ *        presence         a locked byte per living writer          presence.c
+ *        wake             futex words to wait on                   wake.c
+ *        boot             which boot of which store it belongs to
+ *   STORE/data/           segments of chunk data, append-only      segment.c
+ *
+ * Lock order: registry, site.lock, segment pool, live transaction, meta
+ * transaction; the map table's lock is innermost.
+ */
+#ifndef PYRI_ENGINE_LOCAL_LOCAL_H
+#define PYRI_ENGINE_LOCAL_LOCAL_H
+
+#include "engine/engine.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* LMDB's, as far as it must be named here; see env.h. */
+struct MDB_env;
+struct MDB_txn;
+
+typedef struct pyri_site pyri_site;
+
+/* --- format.c: the marker ---------------------------------------------------- */
+
+enum {
+    PYRI_STORE_FORMAT = 1, /* that this code writes, and the newest it reads */
+    PYRI_MAX_DIRS = 64,    /* data directories of a store */
+    PYRI_UUID_TEXT = 37    /* with the closing zero */
+};
+
+#define PYRI_MARKER "pyramid.store"
+#define PYRI_DATA_MARKER "pyramid.data"
+
+typedef struct pyri_format {
+    unsigned number;
+    char uuid[PYRI_UUID_TEXT];
+    pyr_durability durability;
+    unsigned lease_ms;
+    char *data[PYRI_MAX_DIRS]; /* absolute, or inside the store */
+    size_t ndata;
+} pyri_format; /* zero-initialise; end with pyri_format_fini() */
+
+void pyri_format_fini(pyri_format *f);
+
+/* Read the marker of the store at `path`. *found is false if it has none. */
+int pyri_format_read(const char *path, pyri_format *out, bool *found);
+
+/*
+ * Make sure that a store is at `path`: make one if nothing or only an empty
+ * directory is there. Any number of processes may do so at once. Fails with
+ * PYR_EFORMAT, and changes nothing, if something else is there.
+ */
+int pyri_format_create(const char *path, const pyr_store_options *options);
+
+/* Why there is no store at `path`: PYR_ENOTFOUND or PYR_EFORMAT. */
+int pyri_format_missing(const char *path);
+
+/* The whole of a small text file, ended by zero. PYR_ENOTFOUND, PYR_EIO;
+ * PYR_EFORMAT if it is larger than `room` or no text. */
+int pyri_file_read(const char *path, char *out, size_t room);
+/* Replace a small file at once: readers see the old or the new. */
+int pyri_file_write(const char *path, const char *text, bool durable);
+
+/* STORE/name; PYR_EINVAL if that is too long. */
+int pyri_path_join(char *out, size_t room, const char *path, const char *name);
+
+/* --- place.c: the data directories, and the choice among them ------------------ */
+
+typedef struct pyri_dir {
+    char *path; /* as one can open it */
+    int fd;     /* of the directory; -1 until it was found in order */
+} pyri_dir;
+
+typedef struct pyri_dirs {
+    pthread_mutex_t lock; /* guards the opening of fd's */
+    pyri_dir list[PYRI_MAX_DIRS];
+    size_t n;
+} pyri_dirs;
+
+int pyri_dirs_init(pyri_dirs *d, const char *path, const pyri_format *f);
+void pyri_dirs_fini(pyri_dirs *d);
+/* The open directory, or why it is out of use: PYR_EIO. */
+int pyri_dirs_get(pyri_site *s, size_t i, int *fd);
+
+/* Which segment to append to: one that nobody does any more (`id` != 0), or
+ * a new one in directory `dir`. Directories whose bit is set in `exclude` are
+ * left out; PYR_ENOSPC if none remains. */
+typedef struct pyri_placement {
+    size_t dir;
+    uint32_t id;
+} pyri_placement;
+
+int pyri_place_choose(pyri_site *s, uint64_t exclude, pyri_placement *out);
+/* Note that this site appends to it; that nobody does and anyone may; that
+ * nobody ever will again. */
+int pyri_place_enter(pyri_site *s, pyri_placement p);
+int pyri_place_leave(pyri_site *s, pyri_placement p);
+int pyri_place_forget(pyri_site *s, pyri_placement p);
+/* Segments appended to by living writers, per directory. */
+int pyri_place_load(pyri_site *s, uint64_t load[PYRI_MAX_DIRS]);
+
+/* --- segment.c: append-only files; see segment.h for the writing side ---------- */
+
+enum { PYRI_SEGMENT_HEADER = 4096 };
+#define PYRI_SEGMENT_LIMIT (UINT64_C(1) << 30)
+
+typedef struct pyri_segment pyri_segment;
+
+void pyri_segment_name(char out[16], uint32_t id);
+/* Check the header of a segment of this store. */
+int pyri_segment_check(const pyri_site *s, const uint8_t *header, size_t dir,
+                       uint32_t id);
+
+/* --- append.c: the segments that a site appends to ------------------------------ */
+
+enum { PYRI_MAX_OPEN_SEGMENTS = 8 };
+
+typedef struct pyri_segments {
+    pthread_mutex_t lock; /* guards everything below */
+    pthread_cond_t freed;
+    pyri_segment *open[PYRI_MAX_OPEN_SEGMENTS];
+    size_t n;
+    bool broken; /* a sync failed: nothing later can be promised */
+    char why[200];
+} pyri_segments;
+
+void pyri_segments_init(pyri_segments *p);
+void pyri_segments_fini(pyri_site *s);
+int pyri_segments_put(pyri_site *s, pyri_blob_put *puts, size_t n);
+int pyri_segments_sync(pyri_site *s);
+
+/* --- map.c: segments mapped for reading ------------------------------------------ */
+
+typedef struct pyri_map pyri_map;
+typedef struct pyri_maps pyri_maps;
+
+int pyri_maps_new(pyri_maps **out);
+void pyri_maps_free(pyri_maps *m);
+int pyri_map_get(pyri_site *s, pyri_reader *r, pyri_blob_get *gets, size_t n);
+void pyri_map_release(pyri_site *s, pyri_reader *r);
+
+/* --- reader.c: pooled read transactions ------------------------------------------- */
+
+enum { PYRI_POOLED_READERS = 64 };
+
+struct pyri_reader {
+    struct MDB_txn *txn;  /* of meta */
+    struct MDB_txn *live; /* of live; NULL until it is asked for */
+    bool live_begun;
+    pyri_map **held;     /* mapped segments in use; the latest last */
+    size_t nheld, held_room;
+};
+
+typedef struct pyri_readers {
+    _Atomic(pyri_reader *) idle[PYRI_POOLED_READERS];
+} pyri_readers;
+
+int pyri_reader_begin(pyri_site *s, pyri_reader **out);
+void pyri_reader_end(pyri_site *s, pyri_reader *r);
+/* Begin to read the live environment too; the site has one. */
+int pyri_reader_live(pyri_site *s, pyri_reader *r);
+void pyri_readers_fini(pyri_site *s);
+
+/* --- presence.c: who is alive ------------------------------------------------------ */
+
+typedef struct pyri_presence {
+    int fd;          /* of live/presence; -1 if there is none */
+    bool member;     /* this site holds a slot */
+    uint32_t slot;
+    uint64_t writer; /* random: never the same twice */
+    unsigned handles; /* open for writing, in this process */
+} pyri_presence;
+
+int pyri_presence_open(pyri_site *s);
+/* One handle for writing more (+1) or less (-1). */
+int pyri_presence_change(pyri_site *s, int by);
+void pyri_presence_close(pyri_site *s);
+/* Is the writer that held `slot` still there? `txn` is of live. */
+int pyri_presence_alive(pyri_site *s, struct MDB_txn *txn, uint32_t slot,
+                        uint64_t writer, bool *alive);
+/* Handles open for writing, in all processes. */
+int pyri_presence_count(pyri_site *s, uint64_t *out);
+
+/* --- wake.c: waiting across processes ------------------------------------------------ */
+
+typedef struct pyri_wake pyri_wake;
+
+int pyri_wake_open(const char *path, pyri_wake **out);
+void pyri_wake_close(pyri_wake *w);
+/* `array` has a newer latest version. */
+void pyri_wake_all(pyri_wake *w, uint64_t array);
+int pyri_wake_wait(pyri_site *s, uint64_t array, uint64_t version,
+                   int timeout_ms);
+
+/* A word to sleep on inside this process. */
+void pyri_futex_wait(_Atomic uint32_t *word, uint32_t seen);
+void pyri_futex_wake(_Atomic uint32_t *word);
+
+/* --- meta.c: records, nodes, versions, heads ------------------------------------------ */
+
+typedef struct pyri_head {
+    uint64_t latest;
+    int ndim;
+    uint64_t shape[PYR_MAX_DIMS];
+} pyri_head;
+
+int pyri_meta_open(pyri_site *s, bool readonly);
+void pyri_meta_close(pyri_site *s);
+/* PYR_ENOTFOUND if the array has no version manager. */
+int pyri_meta_head(pyri_site *s, struct MDB_txn *txn, uint64_t array,
+                   pyri_head *out);
+int pyri_meta_put_head(pyri_site *s, struct MDB_txn *txn, uint64_t array,
+                       const pyri_head *head);
+/* Has this version a record, published or not? */
+int pyri_meta_has_version(pyri_site *s, struct MDB_txn *txn, uint64_t array,
+                          uint64_t version, bool *has);
+int pyri_meta_put_version(pyri_site *s, struct MDB_txn *txn,
+                          const pyri_complete *c, int ndim);
+/* Shape of a version that has a record. */
+int pyri_meta_version_shape(pyri_site *s, struct MDB_txn *txn, uint64_t array,
+                            uint64_t version, pyri_head *head, bool *has);
+int pyri_meta_put_nodes(pyri_site *s, struct MDB_txn *txn,
+                        const pyri_complete *c);
+/* Delete what was stored for versions that never were published. */
+int pyri_meta_drop_unpublished(pyri_site *s);
+
+int pyri_meta_get_record(pyri_site *s, pyri_reader *r, pyri_bytes key,
+                         pyri_bytes *value, bool *found);
+int pyri_meta_scan_records(pyri_site *s, pyri_reader *r, pyri_bytes prefix,
+                           pyri_record_fn *each, void *ctx);
+int pyri_meta_edit(pyri_site *s, const pyri_edit *edits, size_t n);
+int pyri_meta_get_nodes(pyri_site *s, pyri_reader *r, pyri_node_get *gets,
+                        size_t n);
+int pyri_meta_get_version(pyri_site *s, pyri_reader *r, uint64_t array,
+                          uint64_t version, pyri_bytes *record, bool *found);
+int pyri_meta_scan_versions(pyri_site *s, pyri_reader *r, uint64_t array,
+                            uint64_t first, uint64_t last,
+                            pyri_version_fn *each, void *ctx);
+
+/* --- ticket.c: versions in flight --------------------------------------------------------- */
+
+int pyri_ticket_take(pyri_site *s, const pyri_take *take, pyri_ticket *ticket,
+                     pyri_flights *below);
+int pyri_ticket_renew(pyri_site *s, pyri_ticket *ticket);
+int pyri_ticket_flights(pyri_site *s, uint64_t array, pyri_flights *out);
+/* The first version of (latest, version] that is not complete, if its writer
+ * is dead; else *dead is 0. */
+int pyri_ticket_stuck(pyri_site *s, uint64_t array, uint64_t version,
+                      uint64_t *dead);
+/* PYR_EFENCED if there is no ticket for this version: it was never given, or
+ * is published. */
+int pyri_ticket_check(pyri_site *s, uint64_t array, uint64_t version);
+/* How many versions of all arrays are in flight. */
+int pyri_ticket_count(pyri_site *s, uint64_t *out);
+int64_t pyri_now_ns(void); /* CLOCK_MONOTONIC */
+
+/* --- publish.c: completion ---------------------------------------------------------------- */
+
+typedef struct pyri_request pyri_request;
+
+typedef struct pyri_publisher {
+    pthread_mutex_t lock; /* guards everything below */
+    pyri_request *first, **last; /* waiting for the next transaction */
+    bool leading;                /* someone is at one */
+} pyri_publisher;
+
+void pyri_publisher_init(pyri_publisher *p);
+int pyri_publish(pyri_site *s, pyri_complete *c);
+
+/* --- live.c: what is valid for one boot of the machine --------------------------------------- */
+
+/* Open live/, made or emptied first if need be. */
+int pyri_live_open(pyri_site *s);
+/* Open live/ only if it is in order and may be written to; else leave it. */
+int pyri_live_try(pyri_site *s);
+void pyri_live_close(pyri_site *s);
+
+/* --- status.c ------------------------------------------------------------------------------------ */
+
+int pyri_site_status(pyri_site *s, pyr_status *out, pyr_data_dir_fn *each,
+                     void *ctx);
+
+/* --- the site ------------------------------------------------------------------------------------- */
+
+struct pyri_site {
+    pyri_site *next;     /* in the registry, which guards it and refs */
+    unsigned refs;
+    dev_t dev;
+    ino_t ino;
+    unsigned generation; /* of forks in which it was opened */
+
+    char *path;
+    pyri_format format;
+
+    struct MDB_env *meta;
+    unsigned tree_db, records_db, main_db; /* of meta */
+    bool meta_readonly;
+
+    pthread_mutex_t lock; /* guards the change from no live part to one, and
+                             presence.handles */
+    atomic_bool live_ready; /* false: opened for reading, and not in order;
+                               the three below are set before it is */
+    struct MDB_env *live;
+    unsigned live_db;
+    pyri_wake *wake;
+    pyri_presence presence;
+
+    pyri_readers readers;
+    pyri_publisher publisher;
+    pyri_dirs dirs;
+    pyri_segments segments;
+    pyri_maps *maps;
+};
+
+#endif

@@ -1,0 +1,570 @@
+/*
+ * engine/local/meta.c - what lasts: records, nodes, versions, heads.
+ *
+ * The environment STORE/meta has these databases:
+ *
+ *   main      'h' array          -> head: latest, ndim, shape[ndim]
+ *   records   key                -> value
+ *   tree      array version      -> ndim (1 byte), shape[ndim], provenance
+ *             array version 'n' ... -> a node
+ *
+ * The tree above chooses the keys of nodes, and begins them with array and
+ * version; the 'n' is put in here, so that no key is mistaken for a version's.
+ * Numbers in keys are 8 bytes, big-endian; in values 8 bytes, little-endian.
+ * Heads share pages with LMDB's own table of databases, and a version's record
+ * stands just before its nodes: so a completion touches few pages, and those
+ * of one array that are written one after the other lie side by side.
+ */
+#include "engine/local/local.h"
+
+#include "base/bytes.h"
+#include "engine/local/env.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { HEAD_KEY = 9, VERSION_KEY = 16, MAX_HEAD = 16 + 8 * PYR_MAX_DIMS };
+
+/* --- opening -------------------------------------------------------------------- */
+
+static int
+open_databases(pyri_site *s, MDB_txn *txn, unsigned flags)
+{
+    int rc;
+    if ((rc = mdb_dbi_open(txn, NULL, 0, &s->main_db)) != 0 ||
+        (rc = mdb_dbi_open(txn, "tree", flags, &s->tree_db)) != 0 ||
+        (rc = mdb_dbi_open(txn, "records", flags, &s->records_db)) != 0)
+        return pyri_fail_mdb(rc, "%s/meta", s->path);
+    return 0;
+}
+
+/* Databases opened by a transaction are the environment's once it commits. */
+static int
+open_all(pyri_site *s, bool may_write)
+{
+    MDB_txn *txn;
+    int err = pyri_env_read(s->meta, &txn);
+    if (err < 0)
+        return err;
+    err = open_databases(s, txn, 0);
+    if (err == 0)
+        return pyri_env_commit(txn, "open metadata");
+    mdb_txn_abort(txn);
+    if (!may_write)
+        return pyri_fail_at(PYR_ECORRUPT, "metadata is missing");
+    if ((err = pyri_env_write(s->meta, &txn)) < 0)
+        return err;
+    if ((err = open_databases(s, txn, MDB_CREATE)) == 0)
+        return pyri_env_commit(txn, "make metadata");
+    mdb_txn_abort(txn);
+    return err;
+}
+
+static bool
+may_write(const char *path)
+{
+    char name[PATH_MAX];
+    return access(path, W_OK) == 0 &&
+           pyri_path_join(name, sizeof name, path, "data.mdb") == 0 &&
+           (access(name, W_OK) == 0 || errno == ENOENT);
+}
+
+int
+pyri_meta_open(pyri_site *s, bool readonly)
+{
+    char path[PATH_MAX];
+    int err = pyri_path_join(path, sizeof path, s->path, "meta");
+    if (err < 0)
+        return err;
+    pyri_env_plan plan = {
+        .path = path,
+        .map_sizes = {UINT64_C(1) << 40, UINT64_C(1) << 36, UINT64_C(1) << 33},
+        .flags = s->format.durability == PYR_DURABILITY_OS ? MDB_NOSYNC : 0};
+    s->meta_readonly = !may_write(path);
+    if (s->meta_readonly && !readonly)
+        return pyri_fail(PYR_EREADONLY, "no permission to write to %s", path);
+    if (s->meta_readonly)
+        plan.flags |= MDB_RDONLY;
+    err = pyri_env_open(&plan, &s->meta);
+    if (err < 0 && s->meta_readonly) {
+        plan.flags |= MDB_NOLOCK; /* not even the lock file may be written */
+        err = pyri_env_open(&plan, &s->meta);
+    }
+    return err < 0 ? err : open_all(s, !s->meta_readonly);
+}
+
+void
+pyri_meta_close(pyri_site *s)
+{
+    if (s->meta)
+        mdb_env_close(s->meta);
+    s->meta = NULL;
+}
+
+/* --- heads and versions ------------------------------------------------------------ */
+
+static void
+head_key(uint8_t key[HEAD_KEY], uint64_t array)
+{
+    key[0] = 'h';
+    pyri_store64_be(key + 1, array);
+}
+
+static void
+version_key(uint8_t key[VERSION_KEY], uint64_t array, uint64_t version)
+{
+    pyri_store64_be(key, array);
+    pyri_store64_be(key + 8, version);
+}
+
+static int
+decode_head(const MDB_val *v, uint64_t array, pyri_head *out)
+{
+    const uint8_t *at = v->mv_data;
+    uint64_t ndim = v->mv_size < 16 ? 0 : pyri_load64(at + 8);
+    if (ndim < 1 || ndim > PYR_MAX_DIMS || v->mv_size != 16 + 8 * ndim)
+        return pyri_fail(PYR_ECORRUPT, "the head of array %llu is damaged",
+                         (unsigned long long)array);
+    out->latest = pyri_load64(at);
+    out->ndim = (int)ndim;
+    for (uint64_t d = 0; d < ndim; d++)
+        out->shape[d] = pyri_load64(at + 16 + 8 * d);
+    return 0;
+}
+
+static int
+find_head(pyri_site *s, MDB_txn *txn, uint64_t array, pyri_head *out,
+          bool *found)
+{
+    uint8_t key[HEAD_KEY];
+    MDB_val v;
+    head_key(key, array);
+    int err = pyri_env_get(txn, s->main_db, key, sizeof key, &v, found);
+    return err < 0 || !*found ? err : decode_head(&v, array, out);
+}
+
+int
+pyri_meta_head(pyri_site *s, MDB_txn *txn, uint64_t array, pyri_head *out)
+{
+    bool found;
+    int err = find_head(s, txn, array, out, &found);
+    if (err == 0 && !found)
+        err = pyri_fail(PYR_ENOTFOUND, "there is no array %llu",
+                        (unsigned long long)array);
+    return err;
+}
+
+int
+pyri_meta_put_head(pyri_site *s, MDB_txn *txn, uint64_t array,
+                   const pyri_head *head)
+{
+    uint8_t key[HEAD_KEY], value[MAX_HEAD];
+    head_key(key, array);
+    pyri_store64(value, head->latest);
+    pyri_store64(value + 8, (uint64_t)head->ndim);
+    for (int d = 0; d < head->ndim; d++)
+        pyri_store64(value + 16 + 8 * d, head->shape[d]);
+    return pyri_env_put(txn, s->main_db, key, sizeof key, value,
+                        16 + 8 * (size_t)head->ndim);
+}
+
+int
+pyri_meta_has_version(pyri_site *s, MDB_txn *txn, uint64_t array,
+                      uint64_t version, bool *has)
+{
+    uint8_t key[VERSION_KEY];
+    MDB_val v;
+    version_key(key, array, version);
+    return pyri_env_get(txn, s->tree_db, key, sizeof key, &v, has);
+}
+
+int
+pyri_meta_put_version(pyri_site *s, MDB_txn *txn, const pyri_complete *c,
+                      int ndim)
+{
+    uint8_t key[VERSION_KEY], *value;
+    version_key(key, c->array, c->version);
+    size_t head = 1 + 8 * (size_t)ndim;
+    int err = pyri_env_reserve(txn, s->tree_db, key, sizeof key,
+                               head + c->record.size, &value);
+    if (err < 0)
+        return err;
+    value[0] = (uint8_t)ndim;
+    for (int d = 0; d < ndim; d++)
+        pyri_store64(value + 1 + 8 * d, c->shape[d]);
+    if (c->record.size)
+        memcpy(value + head, c->record.data, c->record.size);
+    return 0;
+}
+
+static int
+check_version(const MDB_val *v, uint64_t array, uint64_t version)
+{
+    const uint8_t *at = v->mv_data;
+    if (v->mv_size >= 1 && at[0] >= 1 && at[0] <= PYR_MAX_DIMS &&
+        v->mv_size >= 1 + 8 * (size_t)at[0])
+        return 0;
+    return pyri_fail(PYR_ECORRUPT, "the record of version %llu of array %llu "
+                     "is damaged", (unsigned long long)version,
+                     (unsigned long long)array);
+}
+
+static pyri_bytes
+record_of(const MDB_val *v)
+{
+    const uint8_t *at = v->mv_data;
+    size_t head = 1 + 8 * (size_t)at[0];
+    return (pyri_bytes){at + head, v->mv_size - head};
+}
+
+int
+pyri_meta_version_shape(pyri_site *s, MDB_txn *txn, uint64_t array,
+                        uint64_t version, pyri_head *head, bool *has)
+{
+    uint8_t key[VERSION_KEY];
+    MDB_val v;
+    version_key(key, array, version);
+    int err = pyri_env_get(txn, s->tree_db, key, sizeof key, &v, has);
+    if (err < 0 || !*has || (err = check_version(&v, array, version)) < 0)
+        return err;
+    const uint8_t *at = v.mv_data;
+    for (int d = 0; d < head->ndim && d < at[0]; d++)
+        head->shape[d] = pyri_load64(at + 1 + 8 * d);
+    return 0;
+}
+
+/* --- nodes -------------------------------------------------------------------------- */
+
+typedef struct node_key {
+    size_t size;
+    uint8_t bytes[PYRI_MAX_KEY + 1];
+} node_key;
+
+/* A key with 'n' put in after array and version; shorter ones stay as they
+ * are. */
+static int
+make_node_key(node_key *out, pyri_bytes key)
+{
+    if (key.size == 0 || key.size > PYRI_MAX_KEY)
+        return pyri_fail(PYR_EINVAL, "a node's key cannot have %zu bytes",
+                         key.size);
+    const uint8_t *from = key.data;
+    out->size = key.size;
+    if (key.size < VERSION_KEY) {
+        memcpy(out->bytes, from, key.size);
+        return 0;
+    }
+    memcpy(out->bytes, from, VERSION_KEY);
+    out->bytes[VERSION_KEY] = 'n';
+    memcpy(out->bytes + VERSION_KEY + 1, from + VERSION_KEY,
+           key.size - VERSION_KEY);
+    out->size++;
+    return 0;
+}
+
+int
+pyri_meta_put_nodes(pyri_site *s, MDB_txn *txn, const pyri_complete *c)
+{
+    for (size_t i = 0; i < c->nnodes; i++) {
+        const pyri_node_put *p = &c->nodes[i];
+        node_key key;
+        int err = make_node_key(&key, p->key);
+        if (err < 0 ||
+            (err = pyri_env_put(txn, s->tree_db, key.bytes, key.size,
+                                p->value.data, p->value.size)) < 0)
+            return err;
+    }
+    return 0;
+}
+
+int
+pyri_meta_get_nodes(pyri_site *s, pyri_reader *r, pyri_node_get *gets,
+                    size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        pyri_node_get *g = &gets[i];
+        node_key key;
+        MDB_val v;
+        int err = make_node_key(&key, g->key);
+        if (err < 0 ||
+            (err = pyri_env_get(r->txn, s->tree_db, key.bytes, key.size, &v,
+                                &g->found)) < 0)
+            return err;
+        g->value = g->found ? (pyri_bytes){v.mv_data, v.mv_size}
+                            : (pyri_bytes){0};
+    }
+    return 0;
+}
+
+/* --- records ------------------------------------------------------------------------ */
+
+int
+pyri_meta_get_record(pyri_site *s, pyri_reader *r, pyri_bytes key,
+                     pyri_bytes *value, bool *found)
+{
+    MDB_val v;
+    *value = (pyri_bytes){0};
+    int err = pyri_env_get(r->txn, s->records_db, key.data, key.size, &v,
+                           found);
+    if (err == 0 && *found)
+        *value = (pyri_bytes){v.mv_data, v.mv_size};
+    return err;
+}
+
+int
+pyri_meta_scan_records(pyri_site *s, pyri_reader *r, pyri_bytes prefix,
+                       pyri_record_fn *each, void *ctx)
+{
+    MDB_cursor *cursor;
+    MDB_val key = {prefix.size, (void *)(uintptr_t)prefix.data}, value;
+    bool more;
+    int err = pyri_env_cursor(r->txn, s->records_db, &cursor);
+    if (err < 0)
+        return err;
+    err = pyri_env_step(cursor, prefix.size ? MDB_SET_RANGE : MDB_FIRST,
+                        prefix, &key, &value, &more);
+    while (err == 0 && more) {
+        err = each(ctx, (pyri_bytes){key.mv_data, key.mv_size},
+                   (pyri_bytes){value.mv_data, value.mv_size});
+        if (err == 0)
+            err = pyri_env_step(cursor, MDB_NEXT, prefix, &key, &value, &more);
+    }
+    mdb_cursor_close(cursor);
+    return err;
+}
+
+static int
+make_array(pyri_site *s, MDB_txn *txn, const pyri_edit *e)
+{
+    pyri_head head;
+    bool found;
+    int err = find_head(s, txn, e->array, &head, &found);
+    if (err < 0)
+        return err;
+    if (found)
+        return pyri_fail(PYR_EEXIST, "array %llu exists",
+                         (unsigned long long)e->array);
+    if (e->ndim < 1 || e->ndim > PYR_MAX_DIMS)
+        return pyri_fail(PYR_EINVAL, "an array of %d dimensions", e->ndim);
+    head = (pyri_head){.latest = e->latest, .ndim = e->ndim};
+    memcpy(head.shape, e->shape, (size_t)e->ndim * sizeof head.shape[0]);
+    return pyri_meta_put_head(s, txn, e->array, &head);
+}
+
+static int
+apply_edit(pyri_site *s, MDB_txn *txn, const pyri_edit *e)
+{
+    if (e->kind == PYRI_EDIT_ARRAY)
+        return make_array(s, txn, e);
+    if (e->key.size == 0 || e->key.size > PYRI_MAX_KEY)
+        return pyri_fail(PYR_EINVAL, "a record's key cannot have %zu bytes",
+                         e->key.size);
+    bool found = false;
+    MDB_val v;
+    int err = 0;
+    if (e->kind != PYRI_EDIT_PUT)
+        err = pyri_env_get(txn, s->records_db, e->key.data, e->key.size, &v,
+                           &found);
+    if (err < 0)
+        return err;
+    if (e->kind == PYRI_EDIT_CREATE && found)
+        return pyri_fail(PYR_EEXIST, "record %.*s exists", (int)e->key.size,
+                         (const char *)e->key.data);
+    if ((e->kind == PYRI_EDIT_DELETE || e->kind == PYRI_EDIT_EXPECT) && !found)
+        return pyri_fail(PYR_ENOTFOUND, "there is no record %.*s",
+                         (int)e->key.size, (const char *)e->key.data);
+    if (e->kind == PYRI_EDIT_DELETE)
+        return pyri_env_delete(txn, s->records_db, e->key.data, e->key.size,
+                               &found);
+    if (e->kind == PYRI_EDIT_EXPECT)
+        return 0;
+    return pyri_env_put(txn, s->records_db, e->key.data, e->key.size,
+                        e->value.data, e->value.size);
+}
+
+int
+pyri_meta_edit(pyri_site *s, const pyri_edit *edits, size_t n)
+{
+    MDB_txn *txn;
+    int err = pyri_env_write(s->meta, &txn);
+    if (err < 0)
+        return err;
+    for (size_t i = 0; i < n && err == 0; i++)
+        err = apply_edit(s, txn, &edits[i]);
+    if (err == 0)
+        return pyri_env_commit(txn, "edit records");
+    mdb_txn_abort(txn);
+    return err;
+}
+
+/* --- published versions --------------------------------------------------------------- */
+
+int
+pyri_meta_get_version(pyri_site *s, pyri_reader *r, uint64_t array,
+                      uint64_t version, pyri_bytes *record, bool *found)
+{
+    pyri_head head;
+    uint8_t key[VERSION_KEY];
+    MDB_val v;
+    *record = (pyri_bytes){0};
+    *found = false;
+    int err = pyri_meta_head(s, r->txn, array, &head);
+    if (err < 0 || version > head.latest)
+        return err;
+    version_key(key, array, version);
+    err = pyri_env_get(r->txn, s->tree_db, key, sizeof key, &v, found);
+    if (err < 0 || !*found || (err = check_version(&v, array, version)) < 0)
+        return err;
+    *record = record_of(&v);
+    return 0;
+}
+
+/* Put the cursor on the record of the version nearest to *version, upwards or
+ * downwards; *version becomes it. */
+static int
+seek_version(MDB_cursor *cursor, uint64_t array, uint64_t *version, bool down,
+             MDB_val *value, bool *more)
+{
+    uint8_t key[VERSION_KEY], prefix[8];
+    pyri_store64_be(prefix, array);
+    pyri_bytes of_array = {prefix, sizeof prefix};
+    for (;;) {
+        version_key(key, array, *version);
+        MDB_val k = {sizeof key, key};
+        int err = pyri_env_step(cursor, MDB_SET_RANGE, of_array, &k, value,
+                                more);
+        if (err < 0)
+            return err;
+        bool exact = *more && k.mv_size >= VERSION_KEY &&
+                     memcmp(k.mv_data, key, VERSION_KEY) == 0;
+        if (exact && k.mv_size == VERSION_KEY)
+            return 0;
+        if (down) { /* the one before; the last, if there is none behind */
+            MDB_cursor_op op = k.mv_data == key ? MDB_LAST : MDB_PREV;
+            err = pyri_env_step(cursor, op, of_array, &k, value, more);
+            if (err < 0)
+                return err;
+        }
+        if (!*more || k.mv_size < VERSION_KEY) {
+            *more = false;
+            return 0;
+        }
+        uint64_t at = pyri_load64_be((const uint8_t *)k.mv_data + 8);
+        if (at == *version) { /* nodes without a record: skip them */
+            if (at == (down ? 0 : UINT64_MAX)) {
+                *more = false;
+                return 0;
+            }
+            at = down ? at - 1 : at + 1;
+        }
+        *version = at;
+    }
+}
+
+static int
+walk_versions(MDB_cursor *cursor, uint64_t array, uint64_t first,
+              uint64_t last, pyri_version_fn *each, void *ctx)
+{
+    bool down = first > last, more;
+    for (uint64_t v = first;; v = down ? v - 1 : v + 1) {
+        MDB_val value;
+        int err = seek_version(cursor, array, &v, down, &value, &more);
+        if (err < 0 || !more || (down ? v < last : v > last))
+            return err;
+        if ((err = check_version(&value, array, v)) < 0 ||
+            (err = each(ctx, v, record_of(&value))) != 0)
+            return err;
+        if (v == last)
+            return 0;
+    }
+}
+
+int
+pyri_meta_scan_versions(pyri_site *s, pyri_reader *r, uint64_t array,
+                        uint64_t first, uint64_t last, pyri_version_fn *each,
+                        void *ctx)
+{
+    pyri_head head;
+    MDB_cursor *cursor;
+    int err = pyri_meta_head(s, r->txn, array, &head);
+    if (err < 0)
+        return err;
+    if (first > head.latest && last > head.latest)
+        return 0;
+    if (first > head.latest)
+        first = head.latest;
+    if (last > head.latest)
+        last = head.latest;
+    if ((err = pyri_env_cursor(r->txn, s->tree_db, &cursor)) < 0)
+        return err;
+    err = walk_versions(cursor, array, first, last, each, ctx);
+    mdb_cursor_close(cursor);
+    return err;
+}
+
+/* --- after a restart of the machine ------------------------------------------------------ */
+
+static int
+drop_above(pyri_site *s, MDB_txn *txn, uint64_t array, uint64_t latest)
+{
+    uint8_t key[VERSION_KEY], prefix[8];
+    MDB_cursor *cursor;
+    if (latest == UINT64_MAX)
+        return 0;
+    int err = pyri_env_cursor(txn, s->tree_db, &cursor);
+    if (err < 0)
+        return err;
+    pyri_store64_be(prefix, array);
+    version_key(key, array, latest + 1);
+    for (bool more = true; err == 0 && more;) {
+        MDB_val k = {sizeof key, key}, v;
+        err = pyri_env_step(cursor, MDB_SET_RANGE,
+                            (pyri_bytes){prefix, sizeof prefix}, &k, &v,
+                            &more);
+        if (err == 0 && more) {
+            int rc = mdb_cursor_del(cursor, 0);
+            err = rc ? pyri_fail_mdb(rc, "delete metadata") : 0;
+        }
+    }
+    mdb_cursor_close(cursor);
+    return err;
+}
+
+static int
+drop_all_above(pyri_site *s, MDB_txn *txn)
+{
+    MDB_cursor *cursor;
+    MDB_val key = {1, (void *)(uintptr_t)"h"}, value;
+    pyri_bytes prefix = {"h", 1};
+    bool more;
+    int err = pyri_env_cursor(txn, s->main_db, &cursor);
+    if (err < 0)
+        return err;
+    err = pyri_env_step(cursor, MDB_SET_RANGE, prefix, &key, &value, &more);
+    while (err == 0 && more) {
+        pyri_head head;
+        uint64_t array = key.mv_size == HEAD_KEY
+            ? pyri_load64_be((const uint8_t *)key.mv_data + 1) : 0;
+        if ((err = decode_head(&value, array, &head)) == 0 &&
+            (err = drop_above(s, txn, array, head.latest)) == 0)
+            err = pyri_env_step(cursor, MDB_NEXT, prefix, &key, &value, &more);
+    }
+    mdb_cursor_close(cursor);
+    return err;
+}
+
+int
+pyri_meta_drop_unpublished(pyri_site *s)
+{
+    MDB_txn *txn;
+    int err = pyri_env_write(s->meta, &txn);
+    if (err < 0)
+        return err;
+    if ((err = drop_all_above(s, txn)) == 0)
+        return pyri_env_commit(txn, "delete unpublished versions");
+    mdb_txn_abort(txn);
+    return err;
+}

@@ -1,0 +1,248 @@
+/*
+ * engine/local/publish.c - completion: the moment a version becomes visible.
+ *
+ * One transaction of the durable environment checks that nobody resolved the
+ * version, stores its nodes and record, and moves `latest` over all versions
+ * that are complete. Threads that come while one is at it queue up; the next
+ * transaction takes all of them, and they share its one fsync:
+ *
+ *   thread A:  lead [A] ----commit---->|
+ *   thread B:    queue ................| lead [B C D] ----commit---->
+ *   thread C:       queue ..............................done at once^
+ *
+ * A request that is refused (PYR_EFENCED) is refused before it changes
+ * anything, so it does not harm those beside it. If anything else fails, the
+ * transaction is undone and each request tried alone.
+ */
+#include "engine/local/local.h"
+
+#include "base/fault.h"
+#include "engine/local/env.h"
+
+#include <stdio.h>
+
+enum { WAITING, DONE, LEAD };
+
+struct pyri_request {
+    pyri_request *next;
+    pyri_complete *c;
+    int err;
+    uint64_t before; /* latest, when this was looked at */
+    char text[256];  /* of the failure */
+    _Atomic uint32_t state;
+};
+
+void
+pyri_publisher_init(pyri_publisher *p)
+{
+    pthread_mutex_init(&p->lock, NULL);
+    p->first = NULL;
+    p->last = &p->first;
+    p->leading = false;
+}
+
+/* --- one request ------------------------------------------------------------- */
+
+static int
+check_open(pyri_site *s, MDB_txn *txn, const pyri_complete *c,
+           const pyri_head *head)
+{
+    bool has = false;
+    int err = 0;
+    if (c->version > head->latest)
+        err = pyri_meta_has_version(s, txn, c->array, c->version, &has);
+    if (err == 0 && (has || c->version <= head->latest))
+        err = pyri_fail(PYR_EFENCED, "version %llu of array %llu was resolved "
+                        "by another writer, which took this one for dead; "
+                        "nothing changed", (unsigned long long)c->version,
+                        (unsigned long long)c->array);
+    return err;
+}
+
+/* Move head over all complete versions that follow it. */
+static int
+advance(pyri_site *s, MDB_txn *txn, uint64_t array, pyri_head *head)
+{
+    for (bool has = true; has;) {
+        int err = pyri_meta_version_shape(s, txn, array, head->latest + 1,
+                                          head, &has);
+        if (err < 0)
+            return err;
+        head->latest += has;
+    }
+    return pyri_meta_put_head(s, txn, array, head);
+}
+
+static int
+complete_one(pyri_site *s, MDB_txn *txn, pyri_request *r)
+{
+    pyri_complete *c = r->c;
+    pyri_head head;
+    int err = pyri_meta_head(s, txn, c->array, &head);
+    if (err < 0 || (err = check_open(s, txn, c, &head)) < 0)
+        return err;
+    r->before = c->latest = head.latest;
+    if ((err = pyri_meta_put_version(s, txn, c, head.ndim)) < 0 ||
+        (err = pyri_meta_put_nodes(s, txn, c)) < 0)
+        return err;
+    if (c->version == head.latest + 1)
+        err = advance(s, txn, c->array, &head);
+    c->latest = head.latest;
+    return err;
+}
+
+/* --- many in one transaction ---------------------------------------------------- */
+
+static void
+set_result(pyri_request *r, int err)
+{
+    r->err = err;
+    if (err < 0)
+        snprintf(r->text, sizeof r->text, "%s", pyr_errmsg());
+}
+
+static bool
+is_refusal(int err)
+{
+    return err == PYR_EFENCED || err == PYR_ENOTFOUND;
+}
+
+/* One request of a batch may have published another's version. */
+static int
+refresh_latest(pyri_site *s, MDB_txn *txn, pyri_request *first)
+{
+    for (pyri_request *r = first; r; r = r->next) {
+        pyri_head head;
+        int err = r->err < 0 ? 0 : pyri_meta_head(s, txn, r->c->array, &head);
+        if (err < 0)
+            return err;
+        if (r->err == 0)
+            r->c->latest = head.latest;
+    }
+    return 0;
+}
+
+/* Returns the failure of all; single refusals are only noted in `r->err`. */
+static int
+run(pyri_site *s, pyri_request *first)
+{
+    MDB_txn *txn;
+    bool any = false;
+    int err = pyri_env_write(s->meta, &txn);
+    if (err < 0)
+        return err;
+    for (pyri_request *r = first; r; r = r->next) {
+        set_result(r, complete_one(s, txn, r));
+        if (r->err < 0 && !is_refusal(r->err)) {
+            mdb_txn_abort(txn);
+            return r->err;
+        }
+        any = any || r->err == 0;
+    }
+    if (first->next && any)
+        err = refresh_latest(s, txn, first);
+    if (!any || err < 0) {
+        mdb_txn_abort(txn);
+        return err;
+    }
+    PYRI_FAULT("publish.commit");
+    if ((err = pyri_env_commit(txn, "publish a version")) == 0)
+        PYRI_FAULT("publish.done");
+    return err;
+}
+
+static void
+run_each(pyri_site *s, pyri_request *first)
+{
+    for (pyri_request *r = first; r; r = r->next) {
+        pyri_request alone = *r;
+        alone.next = NULL;
+        int err = run(s, &alone);
+        set_result(r, err < 0 ? err : alone.err);
+        r->before = alone.before;
+    }
+}
+
+static void
+run_batch(pyri_site *s, pyri_request *first)
+{
+    int err = run(s, first);
+    if (err < 0 && first->next)
+        run_each(s, first);
+    else if (err < 0)
+        set_result(first, err);
+    for (pyri_request *r = first; r; r = r->next)
+        if (r->err == 0 && r->c->latest != r->before)
+            pyri_wake_all(s->wake, r->c->array);
+}
+
+/* --- the queue --------------------------------------------------------------------- */
+
+/* Returns once this thread is to lead, or its request is done. */
+static void
+queue_up(pyri_publisher *p, pyri_request *r)
+{
+    pthread_mutex_lock(&p->lock);
+    *p->last = r;
+    p->last = &r->next;
+    if (!p->leading) {
+        p->leading = true;
+        atomic_store(&r->state, LEAD);
+    }
+    pthread_mutex_unlock(&p->lock);
+    while (atomic_load(&r->state) == WAITING)
+        pyri_futex_wait(&r->state, WAITING);
+}
+
+static pyri_request *
+take_queue(pyri_publisher *p)
+{
+    pthread_mutex_lock(&p->lock);
+    pyri_request *first = p->first;
+    p->first = NULL;
+    p->last = &p->first;
+    pthread_mutex_unlock(&p->lock);
+    return first;
+}
+
+static void
+set_state(pyri_request *r, uint32_t state)
+{
+    atomic_store(&r->state, state);
+    pyri_futex_wake(&r->state);
+}
+
+/* Let the first of those who came meanwhile lead, then tell the others. A
+ * request is gone as soon as its state is set. */
+static void
+hand_over(pyri_publisher *p, pyri_request *batch, const pyri_request *own)
+{
+    pthread_mutex_lock(&p->lock);
+    pyri_request *heir = p->first;
+    p->leading = heir != NULL;
+    pthread_mutex_unlock(&p->lock);
+    if (heir)
+        set_state(heir, LEAD);
+    while (batch) {
+        pyri_request *next = batch->next;
+        if (batch != own)
+            set_state(batch, DONE);
+        batch = next;
+    }
+}
+
+int
+pyri_publish(pyri_site *s, pyri_complete *c)
+{
+    pyri_request own = {.c = c};
+    int err = pyri_ticket_check(s, c->array, c->version);
+    if (err < 0)
+        return err;
+    queue_up(&s->publisher, &own);
+    if (atomic_load(&own.state) == LEAD) {
+        pyri_request *batch = take_queue(&s->publisher);
+        run_batch(s, batch);
+        hand_over(&s->publisher, batch, &own);
+    }
+    return own.err < 0 ? pyri_fail(own.err, "%s", own.text) : 0;
+}

@@ -1,0 +1,223 @@
+/*
+ * Mapped segments: references that are wrong, files that grow or shrink, and
+ * more segments than the table holds.
+ */
+#include "engine/local/tests/fixture.h"
+
+#include <dirent.h>
+#include <pthread.h>
+
+static char path[PATH_MAX];
+
+static pyri_engine *
+fresh(void)
+{
+    snprintf(path, sizeof path, "%s", tmp_fresh("map"));
+    return open_store(path);
+}
+
+static int
+get_range(pyri_engine *e, pyri_ref ref, uint64_t offset, uint64_t size)
+{
+    pyri_reader *r;
+    pyri_blob_get get = {.ref = ref, .offset = offset, .size = size};
+    OK(pyri_engine_begin(e, &r));
+    int err = pyri_engine_get_blobs(e, r, &get, 1);
+    pyri_engine_end(e, r);
+    return err;
+}
+
+static const char *
+segment_file(pyri_ref ref)
+{
+    char name[32];
+    snprintf(name, sizeof name, "data/%08x.seg", (unsigned)ref.a);
+    return inside(path, name);
+}
+
+static void
+references_that_are_wrong_are_noticed(void)
+{
+    pyri_engine *e = fresh();
+    pyri_ref ref;
+    OK(put_bytes(e, "bytes", 5, true, &ref));
+    const pyri_ref wrong[] = {
+        {0, ref.b}, {ref.a ^ 1, ref.b}, {ref.a | UINT64_C(1) << 32, ref.b},
+        {ref.a | UINT64_C(1) << 63, ref.b}, {ref.a, ref.b + 4096},
+        {ref.a, UINT64_MAX}, {ref.a, 0}, {UINT64_MAX, UINT64_MAX}};
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
+        FAILS(PYR_ECORRUPT, get_range(e, wrong[i], 0, 5));
+    FAILS(PYR_ECORRUPT, get_range(e, ref, 1, 5));
+    FAILS(PYR_ECORRUPT, get_range(e, ref, UINT64_MAX, 5));
+    FAILS(PYR_ECORRUPT, get_range(e, ref, 5, UINT64_MAX));
+    OK(get_range(e, ref, 0, 5));
+    OK(get_range(e, ref, 5, 0));
+    pyri_engine_close(e);
+}
+
+static void
+a_mapped_segment_shows_what_is_appended_later(void)
+{
+    pyri_engine *e = fresh();
+    pyri_reader *r;
+    OK(pyri_engine_begin(e, &r));
+    char bytes[3000];
+    for (int i = 0; i < 300; i++) {
+        pyri_ref ref;
+        memset(bytes, i, sizeof bytes);
+        OK(put_bytes(e, bytes, sizeof bytes, i % 3 == 0, &ref));
+        pyri_blob_get get = {.ref = ref, .size = sizeof bytes};
+        OK(pyri_engine_get_blobs(e, r, &get, 1));
+        CHECK(memcmp(get.data, bytes, sizeof bytes) == 0);
+        CHECK((get.seen != NULL) == (i % 3 == 0));
+    }
+    pyri_engine_end(e, r);
+    pyri_engine_close(e);
+}
+
+static void
+a_segment_that_was_cut_off_is_an_error_not_a_crash(void)
+{
+    pyri_engine *e = fresh();
+    enum { SIZE = 1 << 20 };
+    char *bytes = calloc(1, SIZE);
+    pyri_ref ref;
+    OK(put_bytes(e, bytes, SIZE, true, &ref));
+    OK(get_range(e, ref, 0, 4096));
+    REQUIRE(truncate(segment_file(ref), SIZE / 2) == 0);
+    FAILS(PYR_ECORRUPT, get_range(e, ref, 0, SIZE)); /* while it is mapped */
+    pyri_engine_close(e);
+    e = open_store(path);
+    FAILS(PYR_ECORRUPT, get_range(e, ref, 0, SIZE));
+    OK(get_range(e, ref, 0, 4096));
+    pyri_engine_close(e);
+    free(bytes);
+}
+
+static void
+a_segment_whose_header_is_damaged_is_refused(void)
+{
+    pyri_engine *e = fresh();
+    pyri_ref ref;
+    OK(put_bytes(e, "bytes", 5, true, &ref));
+    for (int at = 0; at < 80; at += 9) {
+        FILE *f = fopen(segment_file(ref), "r+");
+        REQUIRE(f);
+        fseek(f, at, SEEK_SET);
+        int byte = fgetc(f);
+        fseek(f, at, SEEK_SET);
+        fputc(byte ^ 4, f);
+        fclose(f);
+        pyri_engine_close(e);
+        e = open_store(path);
+        FAILS(PYR_ECORRUPT, get_range(e, ref, 0, 5));
+        f = fopen(segment_file(ref), "r+");
+        fseek(f, at, SEEK_SET);
+        fputc(byte, f);
+        fclose(f);
+        OK(get_range(e, ref, 0, 5));
+    }
+    REQUIRE(unlink(segment_file(ref)) == 0);
+    pyri_engine_close(e);
+    e = open_store(path);
+    FAILS(PYR_ECORRUPT, get_range(e, ref, 0, 5));
+    pyri_engine_close(e);
+}
+
+static void
+seen_bits_last_as_long_as_the_mapping(void)
+{
+    pyri_engine *e = fresh();
+    char bytes[3 * PYRI_PAGE] = {0};
+    pyri_ref first, ref;
+    OK(put_bytes(e, bytes, 1, true, &first));
+    OK(put_bytes(e, bytes, sizeof bytes, true, &ref));
+    for (int round = 0; round < 2; round++) {
+        pyri_reader *r;
+        pyri_blob_get get = {.ref = ref, .offset = PYRI_PAGE, .size = 10};
+        OK(pyri_engine_begin(e, &r));
+        OK(pyri_engine_get_blobs(e, r, &get, 1));
+        REQUIRE(get.seen);
+        uint64_t bit = get.seen_first + 1;
+        bool set = atomic_load(&get.seen[bit / 64]) >> (bit % 64) & 1;
+        CHECK(set == (round == 1));
+        atomic_fetch_or(&get.seen[bit / 64], UINT64_C(1) << (bit % 64));
+        pyri_engine_end(e, r);
+    }
+    pyri_engine_close(e);
+}
+
+/* --- more segments than the table holds --------------------------------------------- */
+
+enum { SEGMENTS = 6000 };
+static pyri_ref refs[SEGMENTS];
+
+/* Many segments, by copying one and correcting its header: slow to write a
+ * GiB each. Only the first page and the first blob matter. */
+static void
+make_many(pyri_engine *e)
+{
+    for (int i = 0; i < SEGMENTS; i++) {
+        OK(put_bytes(e, &i, sizeof i, true, &refs[i]));
+        if (i % 2 == 0) { /* hide it from the next opener: it makes one */
+            pyri_engine_close(e);
+            tmp_remove(inside(path, "live"));
+            e = open_store(path);
+        }
+    }
+    pyri_engine_close(e);
+}
+
+static void *
+read_at_random(void *arg)
+{
+    pyri_engine *e = arg;
+    unsigned seed = (unsigned)(uintptr_t)&seed;
+    for (int round = 0; round < 300; round++) {
+        pyri_reader *r;
+        if (pyri_engine_begin(e, &r) < 0)
+            return (void *)1;
+        int n = rand_r(&seed) % 200;
+        for (int k = 0; k < n; k++) {
+            int i = rand_r(&seed) % SEGMENTS;
+            pyri_blob_get get = {.ref = refs[i], .size = sizeof i};
+            if (pyri_engine_get_blobs(e, r, &get, 1) < 0 ||
+                memcmp(get.data, &i, sizeof i) != 0)
+                return (void *)2;
+        }
+        pyri_engine_end(e, r);
+    }
+    return NULL;
+}
+
+static void
+more_segments_than_the_table_holds_are_read(void)
+{
+    make_many(fresh());
+    pyri_engine *e = open_store(path);
+    pthread_t threads[3];
+    for (int i = 0; i < 3; i++)
+        REQUIRE(pthread_create(&threads[i], NULL, read_at_random, e) == 0);
+    for (int i = 0; i < 3; i++) {
+        void *bad;
+        pthread_join(threads[i], &bad);
+        CHECK(bad == NULL);
+    }
+    pyri_reader *r; /* one reader, all of them at once */
+    OK(pyri_engine_begin(e, &r));
+    for (int i = 0; i < SEGMENTS; i++) {
+        pyri_blob_get get = {.ref = refs[i], .size = sizeof i};
+        OK(pyri_engine_get_blobs(e, r, &get, 1));
+        CHECK(memcmp(get.data, &i, sizeof i) == 0);
+    }
+    pyri_engine_end(e, r);
+    pyri_engine_close(e);
+    tmp_remove(path);
+}
+
+TESTS(T(references_that_are_wrong_are_noticed),
+      T(a_mapped_segment_shows_what_is_appended_later),
+      T(a_segment_that_was_cut_off_is_an_error_not_a_crash),
+      T(a_segment_whose_header_is_damaged_is_refused),
+      T(seen_bits_last_as_long_as_the_mapping),
+      T(more_segments_than_the_table_holds_are_read))

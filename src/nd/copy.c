@@ -1,0 +1,192 @@
+/*
+ * nd/copy.c - copies between strided memories.
+ *
+ * Axes that are contiguous on both sides are joined first; what remains is a
+ * nest of outer axes around runs of bytes, or, where even the innermost axis
+ * has gaps, around a loop over single cells.
+ */
+#include "nd/nd.h"
+
+#include <string.h>
+
+pyri_mem
+pyri_mem_dense(int n, size_t cell, const pyri_box *box, void *base)
+{
+    pyri_mem m = {.base = base};
+    int64_t step = (int64_t)cell;
+    for (int d = n - 1; d >= 0; d--) {
+        m.step[d] = step;
+        step *= (int64_t)(box->hi[d] - box->lo[d]);
+    }
+    return m;
+}
+
+pyri_mem
+pyri_mem_move(int n, pyri_mem m, const uint64_t *from, const uint64_t *to)
+{
+    for (int d = 0; d < n; d++)
+        m.base += (int64_t)(to[d] - from[d]) * m.step[d];
+    return m;
+}
+
+/* A nest of loops over two memories, innermost axis last. */
+typedef struct nest {
+    int n;
+    uint64_t extent[PYR_MAX_DIMS];
+    int64_t dst[PYR_MAX_DIMS], src[PYR_MAX_DIMS];
+} nest;
+
+/* Drop axes of extent 1 and join neighbours that are contiguous in both. */
+static bool
+join(int n, const uint64_t *extent, const int64_t *dst, const int64_t *src,
+     nest *out)
+{
+    out->n = 0;
+    for (int d = 0; d < n; d++) {
+        if (extent[d] == 0)
+            return false;
+        if (extent[d] == 1)
+            continue;
+        int last = out->n - 1;
+        if (last >= 0 && out->dst[last] == dst[d] * (int64_t)extent[d] &&
+            out->src[last] == src[d] * (int64_t)extent[d]) {
+            out->extent[last] *= extent[d];
+            out->dst[last] = dst[d];
+            out->src[last] = src[d];
+            continue;
+        }
+        out->extent[out->n] = extent[d];
+        out->dst[out->n] = dst[d];
+        out->src[out->n++] = src[d];
+    }
+    return true;
+}
+
+#define COPY_CELLS(type)                                                      \
+    do {                                                                      \
+        for (uint64_t i = 0; i < count; i++) {                                \
+            type v;                                                           \
+            memcpy(&v, src + (int64_t)i * ss, sizeof v);                      \
+            memcpy(dst + (int64_t)i * ds, &v, sizeof v);                      \
+        }                                                                     \
+    } while (0)
+
+static void
+copy_cells(size_t cell, uint64_t count, uint8_t *dst, int64_t ds,
+           const uint8_t *src, int64_t ss)
+{
+    switch (cell) {
+    case 1: COPY_CELLS(uint8_t); break;
+    case 2: COPY_CELLS(uint16_t); break;
+    case 4: COPY_CELLS(uint32_t); break;
+    default: COPY_CELLS(uint64_t); break;
+    }
+}
+
+static void
+copy_nest(const nest *s, int axis, size_t cell, uint8_t *dst,
+          const uint8_t *src)
+{
+    uint64_t count = s->extent[axis];
+    int64_t ds = s->dst[axis], ss = s->src[axis];
+    if (axis == s->n - 1) {
+        if (ds == (int64_t)cell && ss == (int64_t)cell)
+            memcpy(dst, src, count * cell);
+        else
+            copy_cells(cell, count, dst, ds, src, ss);
+        return;
+    }
+    if (axis == s->n - 2 && s->dst[axis + 1] == (int64_t)cell &&
+        s->src[axis + 1] == (int64_t)cell) {
+        size_t run = s->extent[axis + 1] * cell;
+        for (uint64_t i = 0; i < count; i++, dst += ds, src += ss)
+            memcpy(dst, src, run);
+        return;
+    }
+    for (uint64_t i = 0; i < count; i++, dst += ds, src += ss)
+        copy_nest(s, axis + 1, cell, dst, src);
+}
+
+void
+pyri_copy(int n, size_t cell, const uint64_t *extent, pyri_mem dst,
+          pyri_mem src)
+{
+    nest s;
+    if (!join(n, extent, dst.step, src.step, &s))
+        return;
+    if (s.n == 0)
+        memcpy(dst.base, src.base, cell);
+    else
+        copy_nest(&s, 0, cell, dst.base, src.base);
+}
+
+static void
+set_cells(size_t cell, uint64_t count, uint8_t *dst, int64_t step,
+          uint64_t bits)
+{
+    uint8_t one[8];
+    bool same = true;
+    uint8_t low = (uint8_t)bits;
+    for (size_t i = 0; i < cell; i++) {
+        one[i] = (uint8_t)(cell == 1 ? bits : 0);
+        same &= (uint8_t)(bits >> (8 * i)) == low;
+    }
+    uint16_t v16 = (uint16_t)bits;
+    uint32_t v32 = (uint32_t)bits;
+    if (cell == 2)
+        memcpy(one, &v16, 2);
+    else if (cell == 4)
+        memcpy(one, &v32, 4);
+    else if (cell == 8)
+        memcpy(one, &bits, 8);
+    if (same && step == (int64_t)cell)
+        memset(dst, low, count * cell);
+    else
+        copy_cells(cell, count, dst, step, one, 0);
+}
+
+static void
+set_nest(const nest *s, int axis, size_t cell, uint8_t *dst, uint64_t bits)
+{
+    if (axis == s->n - 1) {
+        set_cells(cell, s->extent[axis], dst, s->dst[axis], bits);
+        return;
+    }
+    for (uint64_t i = 0; i < s->extent[axis]; i++, dst += s->dst[axis])
+        set_nest(s, axis + 1, cell, dst, bits);
+}
+
+void
+pyri_set(int n, size_t cell, const uint64_t *extent, pyri_mem dst,
+         uint64_t bits)
+{
+    nest s;
+    if (!join(n, extent, dst.step, dst.step, &s))
+        return;
+    if (s.n == 0)
+        set_cells(cell, 1, dst.base, (int64_t)cell, bits);
+    else
+        set_nest(&s, 0, cell, dst.base, bits);
+}
+
+void
+pyri_rows_of(int n, size_t cell, const uint64_t *extent, const int64_t *step,
+             pyri_rows *out)
+{
+    nest s;
+    *out = (pyri_rows){.run = cell, .pieces = 1};
+    if (!join(n, extent, step, step, &s)) {
+        out->pieces = 0;
+        return;
+    }
+    out->outer = s.n;
+    if (s.n > 0 && s.dst[s.n - 1] == (int64_t)cell) {
+        out->outer--;
+        out->run = cell * s.extent[s.n - 1];
+    }
+    for (int d = 0; d < out->outer; d++) {
+        out->extent[d] = s.extent[d];
+        out->step[d] = s.dst[d];
+        out->pieces *= s.extent[d];
+    }
+}

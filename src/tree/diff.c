@@ -1,0 +1,105 @@
+/*
+ * tree/diff.c - what differs between two snapshots.
+ *
+ * Both trees are walked together, from the top. Where both have the same
+ * label they share everything below, and it is skipped: the walk costs what
+ * the difference does. Only shapes that were cut in between can make shared
+ * nodes read differently.
+ */
+#include "tree/tree.h"
+
+#include "base/checked.h"
+
+#include <string.h>
+
+typedef struct side {
+    uint64_t label; /* 0: nothing there */
+    int stored;
+    pyri_node node;
+    bool open;
+} side;
+
+typedef struct pair {
+    const pyri_tree *a, *b;
+    pyri_diff_fn *each;
+    void *ctx;
+} pair;
+
+static int
+open_side(const pyri_tree *t, side *s, int level, const uint64_t *pos)
+{
+    s->open = s->label && s->stored == level;
+    return s->open ? pyri_tree_get(t, s->label, level, pos, &s->node) : 0;
+}
+
+static void
+child_side(const side *s, unsigned slot, side *out)
+{
+    *out = (side){0};
+    if (s->open) {
+        if (s->node.slots >> slot & 1)
+            pyri_node_child(&s->node, slot, &out->label, &out->stored);
+    } else if (s->label && slot == 0) {
+        out->label = s->label;
+        out->stored = s->stored;
+    }
+}
+
+/* Do both snapshots show the cells of this shared node alike? */
+static bool
+alike(const pair *p, uint64_t label, const pyri_box *domain)
+{
+    uint64_t a[PYR_MAX_DIMS], b[PYR_MAX_DIMS];
+    pyri_form_clip(p->a->form, label, a);
+    pyri_form_clip(p->b->form, label, b);
+    for (int d = 0; d < p->a->grid->ndim; d++) {
+        uint64_t both =
+            pyri_min64(p->a->form->shape[d], p->b->form->shape[d]);
+        uint64_t top = pyri_min64(domain->hi[d], both);
+        if (pyri_min64(a[d], top) != pyri_min64(b[d], top))
+            return false;
+    }
+    return true;
+}
+
+static int
+compare_nodes(const pair *p, int level, const uint64_t *pos, side a, side b)
+{
+    const pyri_grid *g = p->b->grid;
+    pyri_box domain;
+    int err;
+    pyri_grid_domain(g, level, pos, &domain);
+    for (int d = 0; d < g->ndim; d++)
+        if (domain.lo[d] >= p->a->form->shape[d] ||
+            domain.lo[d] >= p->b->form->shape[d])
+            return 0;
+    if (a.label == b.label && (a.label == 0 || alike(p, a.label, &domain)))
+        return 0;
+    if (level == 0)
+        return p->each(p->ctx, pos, &domain, a.label, b.label);
+    if ((err = open_side(p->a, &a, level, pos)) < 0 ||
+        (err = open_side(p->b, &b, level, pos)) < 0)
+        return err;
+    int bits = g->norder - (level - 1) * PYRI_FAN_BITS;
+    unsigned slots = 1u << (bits < PYRI_FAN_BITS ? bits : PYRI_FAN_BITS);
+    for (unsigned slot = 0; slot < slots && err == 0; slot++) {
+        uint64_t child[PYR_MAX_DIMS];
+        side ca, cb;
+        pyri_grid_child(g, level, pos, slot, child);
+        child_side(&a, slot, &ca);
+        child_side(&b, slot, &cb);
+        err = compare_nodes(p, level - 1, child, ca, cb);
+    }
+    return err;
+}
+
+int
+pyri_tree_diff(const pyri_tree *a, const pyri_tree *b, pyri_diff_fn *each,
+               void *ctx)
+{
+    pair p = {a, b, each, ctx};
+    uint64_t pos[PYR_MAX_DIMS] = {0};
+    side sa = {.label = a->root, .stored = a->root_level};
+    side sb = {.label = b->root, .stored = b->root_level};
+    return compare_nodes(&p, b->grid->levels, pos, sa, sb);
+}

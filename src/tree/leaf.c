@@ -1,0 +1,70 @@
+/*
+ * tree/leaf.c - leaves: the fragments of a chunk, and their bytes.
+ *
+ * After the head that all nodes have (tree/node.c), whose digest is here the
+ * XXH3 (128 bits) of the digest of the leaf before it and of the boxes and
+ * digests of the fragments that this version wrote:
+ *
+ *  varint  label of `prev`; 0: none
+ *  varint  number of fragments, then each, newest first:
+ *       1  kind: 0 same, 1 plain, 2 pressed; +128 masked, +64 fold
+ *  varint  label of the version whose cells it holds
+ *  varint  along each axis: first cell, from the corner of the chunk; size
+ *      16  digest of the cells
+ *          of a same one: 8 bits of the cell
+ *          of others: 16 name of the blob, varint bytes of payload, 8 XXH3 of
+ *          the blob's head
+ */
+#include "tree/tree.h"
+
+#include "tree/node_layout.h"
+
+#include <stdlib.h>
+
+enum { MAX_FRAGS = 1 << 20 };
+
+void
+pyri_leaf_fini(pyri_leaf *l)
+{
+    free(l->frags);
+    l->frags = NULL;
+    l->n = 0;
+}
+
+void
+pyri_leaf_encode(pyri_bytes key, const pyri_leaf *l, pyr_type type, int ndim,
+                 const uint64_t *origin, pyri_buf *out)
+{
+    size_t start = out->size;
+    if (!pyri_node_begin(&l->about, type, 0, 0, NODE_HEAD, out))
+        return;
+    pyri_buf_varint(out, l->prev);
+    pyri_buf_varint(out, (uint64_t)l->n);
+    for (int i = 0; i < l->n; i++)
+        pyri_frag_encode(&l->frags[i], ndim, origin, out);
+    if (!out->failed)
+        pyri_node_seal(key, out->data + start, out->size - start);
+}
+
+int
+pyri_leaf_decode(const pyri_node *node, int ndim, pyr_type type,
+                 const pyri_box *chunk, pyri_leaf *l)
+{
+    pyri_cursor c = pyri_cursor_of(node->bytes + NODE_HEAD,
+                                   node->size - NODE_HEAD);
+    *l = (pyri_leaf){.prev = pyri_cursor_varint(&c)};
+    uint64_t n = pyri_cursor_varint(&c);
+    if (c.failed || n > MAX_FRAGS || n > node->size || node->level != 0)
+        return pyri_fail(PYR_ECORRUPT, "a leaf of the tree is damaged");
+    int err = pyri_node_about(node, type, &l->about);
+    if (err < 0 || n == 0)
+        return err;
+    l->frags = malloc((size_t)n * sizeof *l->frags);
+    if (!l->frags)
+        return pyri_fail_nomem("the fragments of a chunk");
+    for (; err == 0 && l->n < (int)n; l->n += err == 0)
+        err = pyri_frag_decode(&c, ndim, chunk, &l->frags[l->n]);
+    if (err < 0)
+        pyri_leaf_fini(l);
+    return err;
+}

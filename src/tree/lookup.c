@@ -1,0 +1,247 @@
+/*
+ * tree/lookup.c - walk down from a root.
+ *
+ * The walk keeps a stack of nodes still to be read and takes many of them off
+ * at once, so that an engine far away is asked in batches; what is on the
+ * stack is bounded by the depth of the tree, not by the size of the box.
+ */
+#include "tree/tree.h"
+
+#include "base/checked.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { BATCH = 32 };
+
+/* A node to be read. The node of a tree that has grown since may be stored at
+ * a lower level than where it is looked for: then it is the whole of it. */
+typedef struct pending {
+    uint64_t label;
+    int level;  /* where we are */
+    int stored; /* where it is */
+    uint64_t pos[PYR_MAX_DIMS];
+} pending;
+
+typedef struct walk {
+    const pyri_tree *t;
+    const pyri_run *run;
+    bool box; /* the run is one */
+    pyri_box bounds;
+    uint64_t lo[PYR_MAX_DIMS], hi[PYR_MAX_DIMS]; /* chunks, both included */
+    pyri_hit_fn *each;
+    void *ctx;
+    pending *stack;
+    size_t n, room;
+    pending small[2 * BATCH]; /* the stack, as long as it fits */
+    pyri_hit hit;
+} walk;
+
+static void
+count_node(const pyri_tree *t, uint64_t n)
+{
+    if (t->nodes_read)
+        *t->nodes_read += n;
+}
+
+static int
+missing(const pyri_tree *t, uint64_t label, int level)
+{
+    return pyri_fail(PYR_ECORRUPT,
+                     "a node of the tree is missing (version label %llu, "
+                     "level %d)",
+                     (unsigned long long)label, level);
+}
+
+int
+pyri_tree_get(const pyri_tree *t, uint64_t label, int level,
+              const uint64_t *pos, pyri_node *out)
+{
+    uint8_t key[PYRI_MAX_KEY];
+    size_t size = pyri_node_key(pyri_lineage_owner(t->lineage, label), label,
+                                level, t->grid->ndim, pos, key);
+    pyri_node_get get = {.key = {key, size}};
+    int err = pyri_engine_get_nodes(t->engine, t->reader, &get, 1);
+    if (err < 0)
+        return err;
+    if (!get.found)
+        return missing(t, label, level);
+    count_node(t, 1);
+    return pyri_node_open(get.key, get.value, out);
+}
+
+static int
+push(walk *w, const pending *p)
+{
+    if (w->n == w->room) {
+        size_t room = 2 * w->room;
+        bool small = w->stack == w->small;
+        pending *stack = realloc(small ? NULL : w->stack, room * sizeof *stack);
+        if (!stack)
+            return pyri_fail_nomem("a walk of the tree");
+        if (small)
+            memcpy(stack, w->small, sizeof w->small);
+        w->stack = stack;
+        w->room = room;
+    }
+    w->stack[w->n++] = *p;
+    return 0;
+}
+
+/* Tell of a region of one value. */
+static int
+found_same(walk *w, int level, const uint64_t *pos, uint64_t bits)
+{
+    pyri_grid_domain(w->t->grid, level, pos, &w->hit.box);
+    pyri_box_intersect(w->t->grid->ndim, &w->hit.box, &w->bounds, &w->hit.box);
+    w->hit.leaf = false;
+    w->hit.bits = bits;
+    return w->each(w->ctx, &w->hit);
+}
+
+static bool
+wanted(const walk *w, int level, const uint64_t *pos)
+{
+    const pyri_grid *g = w->t->grid;
+    for (int d = 0; d < g->ndim; d++) {
+        unsigned shift = g->shift[level][d];
+        if (pos[d] < w->lo[d] >> shift || pos[d] > w->hi[d] >> shift)
+            return false;
+    }
+    if (w->box)
+        return true;
+    pyri_box domain;
+    pyri_grid_domain(g, level, pos, &domain);
+    return pyri_run_overlaps(g->ndim, w->run, &domain);
+}
+
+/* All cells of the child, as they are in this snapshot, are the same. */
+static bool
+child_same(const walk *w, const pyri_node *node, unsigned slot,
+           const pending *child, uint64_t *bits)
+{
+    uint64_t count, clip[PYR_MAX_DIMS];
+    if (w->t->leaves_only ||
+        !pyri_node_same(node, slot, w->t->type, bits, &count))
+        return false;
+    pyri_box domain, shape = {.lo = {0}};
+    int n = w->t->grid->ndim;
+    pyri_grid_domain(w->t->grid, child->level, child->pos, &domain);
+    pyri_form_clip(w->t->form, child->label, clip);
+    memcpy(shape.hi, w->t->form->shape, (size_t)n * sizeof *shape.hi);
+    pyri_box_intersect(n, &domain, &shape, &domain);
+    for (int d = 0; d < n; d++)
+        if (domain.hi[d] > clip[d])
+            return false;
+    return pyri_box_cells(n, &domain) == count;
+}
+
+/* Look at the children of a node, or (NULL) of one that is stored lower. */
+static int
+expand(walk *w, const pending *at, const pyri_node *node)
+{
+    const pyri_grid *g = w->t->grid;
+    int err = 0, bits = g->norder - (at->level - 1) * PYRI_FAN_BITS;
+    unsigned slots = 1u << (bits < PYRI_FAN_BITS ? bits : PYRI_FAN_BITS);
+    for (unsigned slot = 0; slot < slots && err == 0; slot++) {
+        pending child = {at->label, at->level - 1, at->stored, {0}};
+        uint64_t same = w->t->fill;
+        pyri_grid_child(g, at->level, at->pos, slot, child.pos);
+        if (!wanted(w, child.level, child.pos))
+            continue;
+        if (node ? !(node->slots >> slot & 1) : slot != 0) {
+            err = found_same(w, child.level, child.pos, same);
+            continue;
+        }
+        if (node) {
+            pyri_node_child(node, slot, &child.label, &child.stored);
+            if (child.stored > child.level)
+                return pyri_fail(PYR_ECORRUPT, "a node of the tree is damaged");
+            if (child_same(w, node, slot, &child, &same)) {
+                err = found_same(w, child.level, child.pos, same);
+                continue;
+            }
+        }
+        err = push(w, &child);
+    }
+    return err;
+}
+
+static int
+found_leaf(walk *w, const pending *at, const pyri_node *node)
+{
+    pyri_hit *hit = &w->hit;
+    pyri_grid_domain(w->t->grid, 0, at->pos, &hit->box);
+    pyri_box_intersect(w->t->grid->ndim, &hit->box, &w->bounds, &hit->box);
+    hit->leaf = true;
+    hit->node = *node;
+    memcpy(hit->pos, at->pos, sizeof hit->pos);
+    return w->each(w->ctx, hit);
+}
+
+/* Take a batch off the stack and deal with it. */
+static int
+step(walk *w)
+{
+    const pyri_tree *t = w->t;
+    pending at[BATCH];
+    uint8_t keys[BATCH][192];
+    pyri_node_get gets[BATCH];
+    size_t n = 0;
+    int err;
+    while (w->n && n < BATCH) {
+        pending *p = &at[n];
+        *p = w->stack[--w->n];
+        if (p->stored < p->level) {
+            if ((err = expand(w, p, NULL)) != 0)
+                return err;
+            continue;
+        }
+        uint64_t owner = pyri_lineage_owner(t->lineage, p->label);
+        gets[n].key.data = keys[n];
+        gets[n].key.size = pyri_node_key(owner, p->label, p->level,
+                                         t->grid->ndim, p->pos, keys[n]);
+        n++;
+    }
+    if (n && (err = pyri_engine_get_nodes(t->engine, t->reader, gets, n)) < 0)
+        return err;
+    count_node(t, n);
+    for (size_t i = 0; i < n; i++) {
+        pyri_node node;
+        if (!gets[i].found)
+            return missing(t, at[i].label, at[i].level);
+        if ((err = pyri_node_open(gets[i].key, gets[i].value, &node)) < 0)
+            return err;
+        err = at[i].level ? expand(w, &at[i], &node)
+                          : found_leaf(w, &at[i], &node);
+        if (err != 0)
+            return err;
+    }
+    return 0;
+}
+
+int
+pyri_tree_find(const pyri_tree *t, const pyri_run *run, pyri_hit_fn *each,
+               void *ctx)
+{
+    const pyri_grid *g = t->grid;
+    walk w = {.t = t, .run = run, .each = each, .ctx = ctx, .room = 2 * BATCH};
+    w.stack = w.small;
+    w.box = pyri_run_is_box(g->ndim, run);
+    pyri_run_bounds(g->ndim, run, &w.bounds);
+    if (pyri_box_empty(g->ndim, &w.bounds))
+        return 0;
+    for (int d = 0; d < g->ndim; d++) {
+        w.lo[d] = w.bounds.lo[d] / g->chunk[d];
+        w.hi[d] = (w.bounds.hi[d] - 1) / g->chunk[d];
+    }
+    pending root = {t->root, g->levels, t->root_level, {0}};
+    if (t->root == 0)
+        return found_same(&w, g->levels, root.pos, t->fill);
+    int err = push(&w, &root);
+    while (err == 0 && w.n)
+        err = step(&w);
+    if (w.stack != w.small)
+        free(w.stack);
+    return err;
+}

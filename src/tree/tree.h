@@ -1,0 +1,233 @@
+/*
+ * tree/tree.h - the index: (version, box) -> chunks. The door of the layer.
+ *
+ * A 2^n-tree over the grid of chunks. Nodes never change; they are named by
+ * array, version, level and position, so that anyone who knows what a version
+ * wrote knows the names of its nodes before they exist. Level 0 is a leaf and
+ * covers one chunk; a node of level l has up to 16 children of level l - 1.
+ * What a version did not touch it shares with older ones: an entry says which
+ * version's node the child is.
+ */
+#ifndef PYRI_TREE_TREE_H
+#define PYRI_TREE_TREE_H
+
+#include "chunk/frag.h"
+#include "engine/engine.h"
+#include "nd/nd.h"
+#include "version/version.h"
+
+/* --- the grid (grid.c) --------------------------------------------------------------- */
+
+enum {
+    PYRI_FAN_BITS = 4,
+    PYRI_FAN = 1 << PYRI_FAN_BITS,
+    PYRI_MAX_LEVEL = PYRI_MAX_ORDER / PYRI_FAN_BITS
+};
+
+/* Where nodes are, as of one form. */
+typedef struct pyri_grid {
+    int ndim;
+    uint64_t chunk[PYR_MAX_DIMS];
+    uint64_t shape[PYR_MAX_DIMS];
+    int levels; /* of the root; at least 1 */
+    int norder;
+    uint8_t axis[PYRI_MAX_ORDER]; /* of each halving, finest first */
+    uint8_t bit[PYRI_MAX_ORDER];  /* and which bit of the chunk's index */
+    uint8_t shift[PYRI_MAX_LEVEL + 1][PYR_MAX_DIMS];
+} pyri_grid;
+
+void pyri_grid_init(pyri_grid *g, const pyri_form *form,
+                    const uint64_t *chunk);
+/* The level of the root of a tree of this form. */
+int pyri_grid_levels(const pyri_form *form);
+/* The cells that a node covers; may reach past the shape. */
+void pyri_grid_domain(const pyri_grid *g, int level, const uint64_t *pos,
+                      pyri_box *out);
+/* The place of child `slot` of a node, one level below it. */
+void pyri_grid_child(const pyri_grid *g, int level, const uint64_t *pos,
+                     unsigned slot, uint64_t *child);
+/* The chunk that holds a cell. */
+void pyri_grid_chunk_of(const pyri_grid *g, const uint64_t *cell,
+                        uint64_t *pos);
+/* The chunk's place in the order of the tree, most significant word first:
+ * compares as memcmp of the words would. */
+enum { PYRI_CODE_WORDS = (PYRI_MAX_ORDER + 63) / 64 };
+void pyri_grid_code(const pyri_grid *g, const uint64_t *pos,
+                    uint64_t *code);
+/* Which child of a node of this level a chunk with that code is under. */
+unsigned pyri_grid_slot(const uint64_t *code, int level);
+
+/* --- nodes (node.c) ---------------------------------------------------------------------- */
+
+/* What a parent knows of a child, and a node of itself. */
+typedef struct pyri_about {
+    uint64_t label;
+    bool known;    /* the summary is there */
+    bool digested; /* the digest is there */
+    pyri_digest digest;
+    pyri_summary summary; /* of the cells inside the shape of `label` */
+} pyri_about;
+
+typedef struct pyri_entry {
+    unsigned slot;
+    int level; /* of the child; less than one below only on the edge of a
+                  tree that has grown */
+    pyri_about about;
+} pyri_entry;
+
+/* A checked view of stored bytes. */
+typedef struct pyri_node {
+    const uint8_t *bytes;
+    size_t size;
+    int level;
+    uint64_t label;
+    unsigned slots; /* bitmap of children that are there */
+} pyri_node;
+
+size_t pyri_node_key(uint64_t array, uint64_t label, int level, int ndim,
+                     const uint64_t *pos, uint8_t *out); /* PYRI_MAX_KEY bytes */
+/* PYR_ECORRUPT unless the bytes are the node with that key. */
+int pyri_node_open(pyri_bytes key, pyri_bytes bytes, pyri_node *out);
+void pyri_node_encode(pyri_bytes key, const pyri_about *own, pyr_type type,
+                      int level, const pyri_entry *entries, int n,
+                      pyri_buf *out);
+int pyri_node_about(const pyri_node *node, pyr_type type, pyri_about *out);
+/* The label and level of a child, without its summary; the slot is there. */
+void pyri_node_child(const pyri_node *node, unsigned slot, uint64_t *label,
+                     int *level);
+int pyri_node_entry(const pyri_node *node, unsigned slot, pyr_type type,
+                    pyri_entry *out);
+/* True, and the value, if the child's cells are all the same: `count` of
+ * them. */
+bool pyri_node_same(const pyri_node *node, unsigned slot, pyr_type type,
+                    uint64_t *bits, uint64_t *count);
+
+/* --- leaves (leaf.c) ------------------------------------------------------------------------ */
+
+/*
+ * A leaf lists the fragments that make up a chunk, newest first; cells that
+ * none of them holds are fill. With `prev`, the leaf of that version (still in
+ * flight when this one was made) comes in between: after fragments newer than
+ * it, before the others.
+ */
+typedef struct pyri_leaf {
+    pyri_about about;
+    uint64_t prev; /* label; 0: none */
+    pyri_frag *frags;
+    int n;
+} pyri_leaf; /* end with pyri_leaf_fini() */
+
+void pyri_leaf_fini(pyri_leaf *l);
+void pyri_leaf_encode(pyri_bytes key, const pyri_leaf *l, pyr_type type,
+                      int ndim, const uint64_t *origin, pyri_buf *out);
+/* `chunk` is the domain of the leaf. */
+int pyri_leaf_decode(const pyri_node *node, int ndim, pyr_type type,
+                     const pyri_box *chunk, pyri_leaf *l);
+
+/* --- a tree to read from (lookup.c) ------------------------------------------------------------ */
+
+/* A snapshot as the tree sees it. Borrows all it points to. */
+typedef struct pyri_tree {
+    pyri_engine *engine;
+    pyri_reader *reader;
+    const pyri_lineage *lineage;
+    const pyri_form *form;
+    const pyri_grid *grid;
+    pyr_type type;
+    uint64_t fill;
+    uint64_t root; /* label; 0: all is fill */
+    int root_level;
+    bool leaves_only;     /* find every leaf, also where a parent knows that
+                             all cells are the same */
+    uint64_t *nodes_read; /* counts; NULL: nobody asks */
+} pyri_tree;
+
+/* The node of that name; PYR_ECORRUPT if it is not there. */
+int pyri_tree_get(const pyri_tree *t, uint64_t label, int level,
+                  const uint64_t *pos, pyri_node *out);
+
+typedef struct pyri_hit {
+    pyri_box box;  /* cells, inside the bounds of what was asked for */
+    bool leaf;     /* else all of them are `bits` */
+    uint64_t bits;
+    uint64_t pos[PYR_MAX_DIMS]; /* of the chunk */
+    pyri_node node;             /* the leaf */
+} pyri_hit;
+
+/* A result other than 0 ends the walk and is returned. */
+typedef int pyri_hit_fn(void *ctx, const pyri_hit *hit);
+
+/* Visit what a run of cells (inside the shape) is made of: leaves of chunks,
+ * and regions of one value, which may be huge. */
+int pyri_tree_find(const pyri_tree *t, const pyri_run *run, pyri_hit_fn *each,
+                   void *ctx);
+
+/* --- building (build.c) ---------------------------------------------------------------------------- */
+
+/* A chunk that the new version touches; `payload` is the caller's. */
+typedef struct pyri_touch {
+    uint64_t code[PYRI_CODE_WORDS];
+    uint64_t pos[PYR_MAX_DIMS];
+    size_t payload;
+} pyri_touch;
+
+/* A version in flight below the new one, and the root level of its tree. */
+typedef struct pyri_rival {
+    uint64_t label;
+    int levels;
+    const uint64_t *shape; /* what it claims past its shape it does not touch */
+    pyri_claim claim;
+} pyri_rival;
+
+/* Does it touch any cell of the box? */
+bool pyri_rival_touches(const pyri_rival *r, const pyri_box *box);
+
+/*
+ * Make the leaf of a touched chunk. `prev` is the newest rival that touches
+ * it (0: none); `base` is the label of the leaf that the base snapshot has
+ * there (0: none). Fills in *leaf, which the caller of this ends.
+ */
+typedef int pyri_leaf_fn(void *ctx, const pyri_touch *touch, uint64_t prev,
+                         uint64_t base, pyri_leaf *leaf);
+
+typedef struct pyri_build {
+    const pyri_tree *base;   /* the newest published snapshot */
+    const pyri_form *form;   /* of the new version */
+    const pyri_grid *grid;   /* likewise */
+    uint64_t array, label;   /* of the new version */
+    pyri_rival *rivals;      /* newest first */
+    size_t nrivals;
+    pyri_touch *touches;     /* sorted here */
+    size_t ntouches;
+    pyri_leaf_fn *leaf;
+    void *ctx;
+    /* what comes out: */
+    pyri_node_put *nodes;
+    size_t nnodes;
+    pyri_buf bytes;          /* behind the nodes */
+    pyri_about root;
+} pyri_build;
+
+/* Build the nodes of a version bottom up; ntouches > 0. */
+int pyri_build_run(pyri_build *b);
+void pyri_build_fini(pyri_build *b);
+
+/* Does a summary made by version `label` for the cells of `domain` still hold
+ * in this form? Then *s, a copy, is extended to cells that were added since. */
+bool pyri_summary_now(const pyri_form *form, pyr_type type, uint64_t fill,
+                      uint64_t label, const pyri_box *domain,
+                      pyri_summary *s);
+
+/* --- differences (diff.c) -------------------------------------------------------------------------- */
+
+/* A chunk whose leaf differs: its domain, and the labels of the leaves in
+ * both trees (0: none). */
+typedef int pyri_diff_fn(void *ctx, const uint64_t *pos,
+                         const pyri_box *domain, uint64_t a, uint64_t b);
+
+/* Visit the chunks whose leaves differ between two snapshots of one line.
+ * Both trees must use one grid: that of the newer snapshot. */
+int pyri_tree_diff(const pyri_tree *a, const pyri_tree *b, pyri_diff_fn *each,
+                   void *ctx);
+
+#endif

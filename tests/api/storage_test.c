@@ -1,0 +1,226 @@
+/*
+ * api/storage_test.c - what is stored and where: little, and in all places.
+ */
+#include "api/fixture.h"
+
+/* --- what is stored ------------------------------------------------------ */
+
+static void
+fill_and_constant_chunks_take_no_storage(void)
+{
+    uint64_t shape[2] = {512, 512}, chunk[2] = {128, 128};
+    uint64_t mid[2] = {128, 256}, size[2] = {256, 128}, n = 512 * 512;
+    double *cells = malloc(n * 8), fill = 3.25, got;
+    pyr_array *a;
+    pyr_stats s;
+    REQUIRE(cells);
+    set_up();
+    OK(pyr_create(store, "a",
+                  &(pyr_spec){.ndim = 2, .shape = shape, .chunk = chunk,
+                              .type = PYR_F64, .fill = &fill}, &a));
+    uint64_t before = data_bytes();
+    for (uint64_t i = 0; i < n; i++)
+        cells[i] = fill;
+    OK(pyr_write(a, zero, shape, cells, NULL));
+    CHECK(data_bytes() == before);
+    for (uint64_t i = 0; i < n; i++)
+        cells[i] = -7;
+    OK(pyr_write(a, mid, size, cells, NULL));
+    CHECK(data_bytes() == before);
+    OK(pyr_read(a, 2, (uint64_t[2]){383, 383}, (uint64_t[2]){1, 1}, &got));
+    CHECK(got == -7);
+    OK(pyr_read(a, 2, (uint64_t[2]){383, 384}, (uint64_t[2]){1, 1}, &got));
+    CHECK(got == 3.25);
+    OK(pyr_stat(a, 2, zero, shape, 0, &s));
+    CHECK(s.not_fill == 256 * 128 && s.chunks_read == 0);
+    cells[5] = 1; /* now the first chunk is of two values */
+    OK(pyr_write(a, zero, chunk, cells, NULL));
+    CHECK(data_bytes() > before);
+    free(cells);
+    pyr_array_close(a);
+    tear_down();
+}
+
+static void
+a_small_write_stores_little_more_than_its_cells(void)
+{
+    uint64_t shape[2] = {1024, 1024}, size[2] = {10, 10};
+    uint8_t *cells = random_bytes(1024 * 1024);
+    pyr_array *a;
+    set_up();
+    OK(pyr_create(store, "a", &(pyr_spec){.ndim = 2, .shape = shape,
+                                          .type = PYR_U8}, &a));
+    OK(pyr_write(a, zero, shape, cells, NULL));
+    uint64_t before = data_bytes();
+    CHECK(before >= 1024 * 1024 && before < 1200 * 1024);
+    for (uint64_t i = 0; i < 8; i++)
+        OK(pyr_write(a, (uint64_t[2]){i * 100, i * 37}, size, cells, NULL));
+    CHECK(data_bytes() - before < 8 * 8192);
+    free(cells);
+    pyr_array_close(a);
+    tear_down();
+}
+
+static void
+a_clone_costs_one_record(void)
+{
+    uint64_t shape[2] = {1024, 1024};
+    uint8_t *cells = random_bytes(1024 * 1024), got = 0;
+    pyr_array *a, *c;
+    set_up();
+    OK(pyr_create(store, "a", &(pyr_spec){.ndim = 2, .shape = shape,
+                                          .type = PYR_U8}, &a));
+    OK(pyr_write(a, zero, shape, cells, NULL));
+    uint64_t before = data_bytes();
+    OK(pyr_clone(a, 1, "c", &c));
+    CHECK(data_bytes() == before);
+    OK(pyr_write(a, zero, (uint64_t[2]){1, 1}, "\1", NULL));
+    OK(pyr_write(c, zero, (uint64_t[2]){1, 1}, "\2", NULL));
+    OK(pyr_read(a, PYR_LATEST, zero, (uint64_t[2]){1, 1}, &got));
+    CHECK(got == 1);
+    OK(pyr_read(c, PYR_LATEST, zero, (uint64_t[2]){1, 1}, &got));
+    CHECK(got == 2);
+    OK(pyr_read(c, 0, zero, (uint64_t[2]){1, 1}, &got));
+    CHECK(got == cells[0]);
+    free(cells);
+    pyr_array_close(a);
+    pyr_array_close(c);
+    tear_down();
+}
+
+static void
+compression_shrinks_what_is_stored(void)
+{
+    static const char *const names[] = {"none", "lz4", "zstd"};
+    uint64_t shape[2] = {256, 256}, chunk[2] = {100, 100}, used[3], n = 65536;
+    int32_t *cells = malloc(n * 4), *got = malloc(n * 4);
+    REQUIRE(cells && got);
+    for (uint64_t i = 0; i < n; i++)
+        cells[i] = (int32_t)(i / 17 + i % 5);
+    set_up();
+    for (int codec = 0; codec < 3; codec++) {
+        pyr_array *a;
+        pyr_info info;
+        OK(pyr_create(store, names[codec],
+                      &(pyr_spec){.ndim = 2, .shape = shape, .chunk = chunk,
+                                  .type = PYR_I32, .codec = (pyr_codec)codec,
+                                  .level = codec ? 3 : 0}, &a));
+        uint64_t before = data_bytes();
+        OK(pyr_write(a, zero, shape, cells, NULL));
+        used[codec] = data_bytes() - before;
+        OK(pyr_write(a, (uint64_t[2]){77, 3}, (uint64_t[2]){150, 200}, cells,
+                     NULL));
+        memset(got, 1, n * 4);
+        OK(pyr_read(a, 1, zero, shape, got));
+        CHECK(memcmp(got, cells, n * 4) == 0);
+        OK(pyr_array_info(a, PYR_LATEST, &info));
+        CHECK(info.codec == (pyr_codec)codec);
+        pyr_array_close(a);
+    }
+    printf("# %d bytes as they are, %d lz4, %d zstd\n", (int)used[0],
+           (int)used[1], (int)used[2]);
+    CHECK(used[0] >= n * 4);
+    CHECK(used[1] < used[0] / 2 && used[2] < used[0] / 2);
+    free(cells);
+    free(got);
+    tear_down();
+}
+
+/* --- data directories ---------------------------------------------------- */
+
+typedef struct dirs {
+    int n;
+    uint64_t bytes[4], segments[4];
+    char path[4][4096];
+    int error[4];
+} dirs;
+
+static int
+note_dir(void *ctx, const pyr_data_dir *d)
+{
+    dirs *all = ctx;
+    int i = all->n++;
+    if (i < 4) {
+        all->bytes[i] = d->data_bytes;
+        all->segments[i] = d->segments;
+        all->error[i] = d->error;
+        snprintf(all->path[i], sizeof all->path[i], "%s", d->path);
+        CHECK(d->total_bytes > 0 && d->free_bytes <= d->total_bytes);
+    }
+    return 0;
+}
+
+static void *
+write_much(void *arg)
+{
+    uint64_t size[1] = {1 << 20}, offset[1];
+    uint8_t *cells = arg;
+    pyr_store *s;
+    pyr_array *a;
+    if (pyr_open(url, 0, &s) < 0 || pyr_array_open(s, "a", &a) < 0)
+        return cells;
+    for (uint64_t i = 0; i < 4; i++) {
+        offset[0] = i << 20;
+        if (pyr_write(a, offset, size, cells, NULL) < 0)
+            return cells;
+    }
+    pyr_array_close(a);
+    pyr_close(s);
+    return NULL;
+}
+
+static void
+several_data_directories_are_all_used(void)
+{
+    char first[4096], second[4096];
+    snprintf(url, sizeof url, "%s", tmp_fresh("spread"));
+    snprintf(first, sizeof first, "%s", tmp_fresh("disk"));
+    snprintf(second, sizeof second, "%s", tmp_fresh("disk"));
+    REQUIRE(mkdir(first, 0777) == 0 && mkdir(second, 0777) == 0);
+    const char *data[] = {first, second, NULL};
+    OK(pyr_open_with(url, PYR_OPEN_CREATE,
+                     &(pyr_store_options){.durability = PYR_DURABILITY_OS,
+                                          .data = data}, &store));
+    uint64_t shape[1] = {4 << 20};
+    pyr_array *a;
+    OK(pyr_create(store, "a", &(pyr_spec){.ndim = 1, .shape = shape,
+                                          .type = PYR_U8}, &a));
+    uint8_t *cells = random_bytes(1 << 20), *got = malloc(4 << 20);
+    REQUIRE(got);
+    pthread_t threads[4];
+    for (int i = 0; i < 4; i++)
+        pthread_create(&threads[i], NULL, write_much, cells);
+    for (int i = 0; i < 4; i++) {
+        void *failed;
+        pthread_join(threads[i], &failed);
+        CHECK(!failed);
+    }
+    dirs all = {0};
+    pyr_status status;
+    OK(pyr_store_status(store, &status, note_dir, &all));
+    REQUIRE(all.n == 2);
+    CHECK(all.bytes[0] > 0 && all.bytes[1] > 0);
+    CHECK(all.segments[0] > 0 && all.segments[1] > 0);
+    CHECK(all.error[0] == 0 && all.error[1] == 0);
+    CHECK(all.bytes[0] + all.bytes[1] == status.data_bytes);
+    CHECK(strstr(all.path[0], "disk") && strstr(all.path[1], "disk"));
+    OK(pyr_read(a, PYR_LATEST, zero, shape, got));
+    for (int i = 0; i < 4; i++)
+        CHECK(memcmp(got + ((size_t)i << 20), cells, 1 << 20) == 0);
+    free(cells);
+    free(got);
+    pyr_array_close(a);
+    pyr_close(store);
+    /* It knows where they are when it is opened again. */
+    OK(pyr_open(url, PYR_OPEN_READONLY, &store));
+    OK(pyr_array_open(store, "a", &a));
+    uint8_t byte;
+    OK(pyr_read(a, 1, zero, (uint64_t[1]){1}, &byte));
+    pyr_array_close(a);
+    tear_down();
+}
+
+TESTS(T(fill_and_constant_chunks_take_no_storage),
+      T(a_small_write_stores_little_more_than_its_cells),
+      T(a_clone_costs_one_record), T(compression_shrinks_what_is_stored),
+      T(several_data_directories_are_all_used))

@@ -1,0 +1,52 @@
+#!/bin/sh
+# soak.sh [HOURS] - run the random tests with new seeds for a long time.
+#
+#   BUILD=build-faults tests/soak.sh 8
+#
+# BUILD is a build directory made with -Dfaults=true (without it the crash
+# tests are left out). What fails goes to $BUILD/soak/failures.txt, one command
+# that runs it again per line, its output beside it. Ends with 1 if any failed.
+set -u
+
+hours=${1:-1}
+build=${BUILD:-build}
+case $hours in
+'' | *[!0-9.]*) echo "usage: $0 [HOURS]" >&2; exit 2 ;;
+esac
+if [ ! -x "$build/tests/model/model_test" ]; then
+    echo "$0: no tests in $build; set BUILD to a build directory" >&2
+    exit 2
+fi
+
+kept=$build/soak
+mkdir -p "$kept"
+end=$(awk -v h="$hours" -v now="$(date +%s)" 'BEGIN { print int(now + h * 3600) }')
+round=0
+failed=0
+
+run() { # run PROGRAM SEED
+    log=$kept/run.log
+    if PYR_TEST_SCALE=large PYR_TEST_SEED=$2 "$1" >"$log" 2>&1; then
+        return
+    fi
+    failed=$((failed + 1))
+    echo "PYR_TEST_SCALE=large PYR_TEST_SEED=$2 $1" >>"$kept/failures.txt"
+    mv "$log" "$kept/$(basename "$1")-$2.log"
+    echo "failed: $(basename "$1"), seed $2"
+    grep -h '^not ok' "$kept/$(basename "$1")-$2.log"
+}
+
+while [ "$(date +%s)" -lt "$end" ]; do
+    round=$((round + 1))
+    for program in model/model_test concurrency/concurrency_test concurrency/sharing_test \
+        crash/kill_test crash/stop_test crash/operations_test; do
+        [ -x "$build/tests/$program" ] || continue
+        [ "$(date +%s)" -lt "$end" ] || break
+        seed=0x$(od -An -N6 -tx1 /dev/urandom | tr -d ' \n')
+        left=$(((end - $(date +%s)) / 60))
+        echo "round $round: $(basename $program) $seed; $left minutes left, $failed failed"
+        run "$build/tests/$program" "$seed"
+    done
+done
+echo "$round rounds, $failed failed"
+[ "$failed" -eq 0 ]

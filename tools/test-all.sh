@@ -1,0 +1,155 @@
+#!/usr/bin/env bash
+# tools/test-all.sh - every test, in every way of building that matters.
+#
+#   build/test   fault points, asserts: all suites
+#   build        the release build: what is installed, and a program using it
+#   build/asan   address and undefined-behaviour sanitizers
+#   build/tsan   thread sanitizer
+#
+# Goes on after a test that fails, so that one run shows all, but not after
+# code that does not compile; returns 1 if anything failed. Under the
+# sanitizers the big tests are told to be small, through PYR_TEST_SCALE.
+set -u
+cd "$(dirname "$0")/.." || exit 1
+root=$PWD
+python=${PYTHON:-/usr/bin/python3}
+failed=()
+notes=()
+
+say() {
+    printf '[%2d:%02d] %s\n' $((SECONDS / 60)) $((SECONDS % 60)) "$*"
+}
+
+# quietly LOG COMMAND...: show the end of the output only if it fails.
+quietly() {
+    local log=$1
+    shift
+    mkdir -p "$(dirname "$log")"
+    "$@" >"$log" 2>&1 && return
+    echo "failed: $*"
+    echo "the end of $log:"
+    tail -n 60 "$log"
+    return 1
+}
+
+# build DIR OPTIONS...: configure, or configure anew, and compile; or exit.
+build() {
+    local dir=$1
+    shift
+    say "$dir: building ($*)"
+    [ ! -f "$dir/build.ninja" ] || set -- --reconfigure "$@"
+    quietly "$dir/configure.log" meson setup "$@" "$dir" &&
+        quietly "$dir/compile.log" meson compile -C "$dir" || {
+        say "FAILED: $dir does not build"
+        exit 1
+    }
+}
+
+# run DIR TIMEOUT-FACTOR SUITE...: no suite named means all of them.
+run() {
+    local dir=$1 factor=$2 suites=()
+    shift 2
+    for suite in "$@"; do
+        suites+=(--suite "$suite")
+    done
+    say "$dir: testing (${*:-all suites})"
+    rm -f "$dir/meson-logs/testlog.json"
+    "${wrapper[@]}" meson test -C "$dir" --no-rebuild \
+        --timeout-multiplier "$factor" "${suites[@]}" && return
+    "$python" tools/check-skips.py --tail "$dir"
+    return 1
+}
+
+# stage DIR COMMAND...: note in `failed` if the command fails.
+stage() {
+    local dir=$1
+    shift
+    "$@" && return
+    say "$dir: FAILED"
+    failed+=("$dir")
+}
+
+# probe SANITIZER: does a program that does nothing run under it here?
+probe() {
+    local exe=build/probe-$1
+    mkdir -p build
+    echo 'int main(void) { return 0; }' |
+        gcc -fsanitize="$1" -x c - -o "$exe" || return
+    for _ in 1 2 3 4 5 6 7 8; do # where memory lands is up to chance
+        "${wrapper[@]}" "$exe" >/dev/null 2>&1 || return
+    done
+}
+
+with_faults() {
+    build build/test -Dbuildtype=debugoptimized -Dfaults=true
+    run build/test 3
+}
+
+release() {
+    build build -Dbuildtype=release -Dfaults=false -Dwerror=true \
+        --prefix=/usr/local
+    run build 3 unit cli || return
+    say "build: installing, and using what is installed"
+    rm -rf build/installed
+    quietly build/install.log \
+        make --no-print-directory install BUILD=build PREFIX=/usr/local \
+        DESTDIR=build/installed &&
+        tests/install/install_test.sh build/installed /usr/local
+}
+
+with_asan() {
+    if probe address; then
+        leaks=1
+    else
+        leaks=0
+        notes+=("leaks were not looked for: LeakSanitizer may not trace here")
+        say "${notes[-1]}"
+    fi
+    export ASAN_OPTIONS=detect_leaks=$leaks:halt_on_error=1
+    export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
+    build build/asan -Dbuildtype=debugoptimized -Dfaults=true \
+        -Db_sanitize=address,undefined
+    run build/asan 6 unit engine concurrency model crash api cli
+}
+
+with_tsan() {
+    if ! probe thread; then
+        echo "A program that does nothing fails under the thread sanitizer."
+        echo "Allow setarch -R here, or set vm.mmap_rnd_bits to 28 or less."
+        return 1
+    fi
+    # A forked child of the tests starts threads of its own.
+    export TSAN_OPTIONS="halt_on_error=1:second_deadlock_stack=1"
+    TSAN_OPTIONS+=":die_after_fork=0:suppressions=$root/tools/tsan.supp"
+    build build/tsan -Dbuildtype=debugoptimized -Dfaults=true \
+        -Db_sanitize=thread
+    run build/tsan 12 unit engine concurrency api
+}
+
+wrapper=(env)
+stage build/test with_faults
+stage build release
+
+# The sanitizers of gcc 12 need memory to lie where they expect it, which some
+# kernels' address randomisation does not respect.
+if setarch -R true >/dev/null 2>&1; then
+    wrapper=(setarch -R)
+fi
+export PYR_TEST_SCALE=small
+stage build/asan with_asan
+stage build/tsan with_tsan
+
+say "checking that nothing was left out"
+totals=$("$python" tools/check-skips.py build/test build build/asan build/tsan)
+skips=$?
+echo "$totals" | sed '$d'
+[ $skips = 0 ] || failed+=(check-skips)
+for note in "${notes[@]}"; do
+    say "note: $note"
+done
+totals=$(echo "$totals" | tail -n 1)
+if [ ${#failed[@]} != 0 ]; then
+    say "FAILED (${failed[*]}): $totals"
+    exit 1
+fi
+say "all passed: $totals"
