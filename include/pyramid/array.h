@@ -30,7 +30,7 @@ extern "C" {
 /* --- arrays -------------------------------------------------------------- */
 
 /*
- * Create an array; costs the same for 10 cells and 10^18 (up to 2^64 - 1).
+ * Create an array; costs the same for 10 cells and 10^18 (up to 2^64 - 2).
  * Names are 1 to PYR_MAX_NAME bytes of UTF-8, parts divided by '/'; no part
  * is empty, "." or "..", none holds control characters.
  *

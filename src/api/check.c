@@ -24,10 +24,10 @@ pyri_need_writable(const pyri_engine *e, const char *call)
 
 /* --- names -------------------------------------------------------------------------- */
 
-/* The length of the UTF-8 sequence at s, 0 if it is none. */
-static size_t
-utf8_length(const unsigned char *s)
+size_t
+pyri_utf8_length(const char *text)
 {
+    const unsigned char *s = (const unsigned char *)text;
     static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
     size_t n = s[0] < 0x80   ? 1
                : s[0] < 0xc2 ? 0
@@ -67,12 +67,13 @@ pyri_check_name(const char *name, const char *kind)
                          "possible",
                          kind, size, PYR_MAX_NAME);
     for (const char *s = name; *s;) {
-        size_t n = utf8_length((const unsigned char *)s);
+        size_t n = pyri_utf8_length(s);
         if (n == 0)
             return pyri_fail(PYR_EINVAL,
                              "the name of %s is not UTF-8 at byte %zu", kind,
                              (size_t)(s - name));
-        if ((unsigned char)*s < 0x20 || *s == 0x7f)
+        bool c1 = (unsigned char)s[0] == 0xc2 && (unsigned char)s[1] < 0xa0;
+        if ((unsigned char)*s < 0x20 || *s == 0x7f || c1)
             return pyri_fail(PYR_EINVAL,
                              "the name of %s has a control character at byte "
                              "%zu",

@@ -26,6 +26,8 @@ struct pyr_batch {
 int pyri_need(const void *pointer, const char *call, const char *what);
 /* PYR_EREADONLY unless the store may be changed. */
 int pyri_need_writable(const pyri_engine *e, const char *call);
+/* The length of the UTF-8 sequence that a text begins with; 0 if it is none. */
+size_t pyri_utf8_length(const char *text);
 /* Names of arrays and tags; `kind` is for the text. */
 int pyri_check_name(const char *name, const char *kind);
 /* A spec, as a schema; *schema is to be ended with pyri_form_fini(form). */

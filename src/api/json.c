@@ -53,10 +53,11 @@ string(text *t)
     if (*t->at++ != '"')
         return false;
     while (*t->at != '"') {
-        if ((unsigned char)*t->at < 0x20)
+        size_t n = pyri_utf8_length(t->at);
+        if ((unsigned char)*t->at < 0x20 || n == 0)
             return false;
         if (*t->at != '\\')
-            t->at++;
+            t->at += n;
         else if (!escape(t))
             return false;
     }

@@ -61,6 +61,8 @@ appended(int ndim, const uint64_t *before, const uint64_t *after,
 {
     pyri_run run;
     *out = (pyri_claim){.ndim = ndim};
+    if (memcmp(before, after, (size_t)ndim * sizeof *after) == 0)
+        return 0;
     for (int d = 0; d < ndim; d++) {
         run.start[d] = before[d] < after[d] ? before[d] : 0;
         run.block[d] = run.stride[d] = after[d] - run.start[d];

@@ -34,12 +34,14 @@ pyri_schema_choose_chunk(int ndim, pyr_type type, const uint64_t *shape,
     double room = (double)CHUNK_BYTES / (double)pyri_type_size(type);
     bool set[PYR_MAX_DIMS] = {false};
     for (int left = ndim; left > 0;) {
-        uint64_t side = 1;
-        while (true) { /* the largest side whose power fits */
-            double volume = 1;
-            for (int i = 0; i < left; i++)
-                volume *= (double)(side + 1);
-            if (volume > room)
+        uint64_t side = 1; /* whose power is nearest to the room, as a ratio */
+        while (true) {
+            double volume = 1, next = 1;
+            for (int i = 0; i < left; i++) {
+                volume *= (double)side;
+                next *= (double)(side + 1);
+            }
+            if (next > room && volume * next > room * room)
                 break;
             side++;
         }

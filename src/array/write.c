@@ -128,14 +128,25 @@ pyri_batch_abort(pyri_batch *b)
 
 /* --- shape --------------------------------------------------------------------------------------- */
 
+static int
+check_shape(pyri_array *a, const uint64_t *shape)
+{
+    pyri_snapshot snap;
+    int err = pyri_snapshot_open(a, PYR_LATEST, &snap);
+    if (err < 0)
+        return err;
+    err = pyri_form_fits(&snap.record.form, shape, a->schema.chunk);
+    pyri_snapshot_close(&snap);
+    return err;
+}
+
 int
 pyri_resize(pyri_array *a, const uint64_t *shape, pyr_version *made)
 {
     pyri_draft d = {.array = a, .kind = PYR_KIND_RESIZE};
     pyri_write_how how = {0};
-    pyri_form form;
     d.claim.ndim = a->schema.ndim;
-    int err = pyri_form_init(&form, a->schema.ndim, shape, a->schema.chunk);
+    int err = check_shape(a, shape);
     if (err == 0)
         err = commit(&d, shape, &how, made);
     pyri_draft_fini(&d);
@@ -149,6 +160,9 @@ paint_added(pyri_draft *d, const pyri_ticket *t, const void *buf)
     const pyri_schema *s = &d->array->schema;
     pyri_part part;
     pyri_box box = {.lo = {0}};
+    d->claim.ndim = s->ndim;
+    if (memcmp(t->before, t->shape, (size_t)s->ndim * sizeof *t->shape) == 0)
+        return 0;
     for (int k = 0; k < s->ndim; k++) {
         box.lo[k] = t->before[k] < t->shape[k] ? t->before[k] : 0;
         box.hi[k] = t->shape[k];
@@ -158,19 +172,17 @@ paint_added(pyri_draft *d, const pyri_ticket *t, const void *buf)
     }
     part.mem = pyri_mem_dense(s->ndim, pyri_type_size(s->type), &box,
                               (void *)(uintptr_t)buf);
-    d->claim.ndim = s->ndim;
     if (pyri_box_empty(s->ndim, &box))
         return 0;
     return pyri_paint(d, &part, 1);
 }
 
-/* Refuse what would grow beyond counting, before a version is taken. */
+/* Refuse what would grow beyond counting, before a version is taken. Tells the
+ * shape that the caller's cells are meant for. */
 static int
-check_growth(pyri_array *a, int axis, uint64_t count)
+check_growth(pyri_array *a, int axis, uint64_t count, uint64_t *shape)
 {
-    uint64_t shape[PYR_MAX_DIMS];
     pyri_box box = {.lo = {0}};
-    pyri_form form;
     pyri_reader *r;
     int err = pyri_engine_begin(a->engine, &r);
     if (err < 0)
@@ -186,7 +198,22 @@ check_growth(pyri_array *a, int axis, uint64_t count)
         return pyri_fail(PYR_EINVAL,
                          "array '%s' would have more than 2^64 - 2 cells",
                          a->name);
-    return pyri_form_init(&form, a->schema.ndim, box.hi, a->schema.chunk);
+    return check_shape(a, box.hi);
+}
+
+/* The other axes must be as they were when the caller counted his cells. */
+static int
+check_others(const pyri_array *a, int axis, const uint64_t *seen,
+             const uint64_t *now)
+{
+    for (int d = 0; d < a->schema.ndim; d++)
+        if (d != axis && seen[d] != now[d])
+            return pyri_fail(PYR_EBOUNDS,
+                             "array '%s' was resized along axis %d, from %llu "
+                             "to %llu, while cells were appended along axis %d",
+                             a->name, d, (unsigned long long)seen[d],
+                             (unsigned long long)now[d], axis);
+    return 0;
 }
 
 int
@@ -196,14 +223,16 @@ pyri_append(pyri_array *a, int axis, uint64_t count, const void *buf,
     pyri_draft d = {.array = a, .kind = PYR_KIND_APPEND};
     pyri_ticket ticket;
     pyri_flights below = {0};
-    uint64_t latest;
+    uint64_t latest, seen[PYR_MAX_DIMS];
     PYRI_FAULT("write.begin");
-    int err = check_growth(a, axis, count);
+    int err = check_growth(a, axis, count, seen);
     if (err == 0)
         err = pyri_commit_take(&d, NULL, axis, count, &ticket, &below);
     if (err < 0)
         goto out;
-    err = paint_added(&d, &ticket, buf);
+    err = check_others(a, axis, seen, ticket.before);
+    if (err == 0)
+        err = paint_added(&d, &ticket, buf);
     if (err == 0)
         err = sync_data(&d);
     if (err == 0)

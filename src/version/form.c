@@ -91,8 +91,6 @@ add_cut(pyri_form *f, pyri_cut cut)
     free(f->cuts);
     f->cuts = cuts;
     f->ncuts = kept;
-    if (kept > PYRI_MAX_CUTS)
-        return pyri_fail(PYR_EINVAL, "the array was shrunk too many times");
     return 0;
 }
 
@@ -107,6 +105,24 @@ pyri_form_change(pyri_form *f, uint64_t label, const uint64_t *shape,
         f->shape[d] = shape[d];
     }
     return err < 0 ? err : extend_order(f, chunk);
+}
+
+int
+pyri_form_fits(const pyri_form *f, const uint64_t *shape,
+               const uint64_t *chunk)
+{
+    pyri_form next;
+    int err = pyri_form_copy(&next, f);
+    if (err == 0)
+        err = pyri_form_change(&next, 0, shape, chunk);
+    if (err == 0 && next.ncuts > PYRI_MAX_CUTS / 2)
+        err = pyri_fail(PYR_EINVAL, "the array was shrunk too many times");
+    if (err == 0 && next.norder > PYRI_MAX_ORDER / 2)
+        err = pyri_fail(PYR_EINVAL,
+                        "the array has had too many chunks along too many "
+                        "axes; take larger chunks");
+    pyri_form_fini(&next);
+    return err;
 }
 
 void
@@ -125,7 +141,7 @@ pyri_form_encode(const pyri_form *f, pyri_buf *out)
     pyri_buf_u8(out, (uint8_t)f->ndim);
     for (int d = 0; d < f->ndim; d++)
         pyri_buf_varint(out, f->shape[d]);
-    pyri_buf_u8(out, (uint8_t)f->norder);
+    pyri_buf_varint(out, (uint64_t)f->norder);
     pyri_buf_add(out, f->order, (size_t)f->norder);
     pyri_buf_varint(out, (uint64_t)f->ncuts);
     for (int i = 0; i < f->ncuts; i++) {
@@ -162,11 +178,11 @@ pyri_form_decode(pyri_cursor *c, pyri_form *f)
         return pyri_fail(PYR_ECORRUPT, "a version has %d axes", f->ndim);
     for (int d = 0; d < f->ndim; d++)
         f->shape[d] = pyri_cursor_varint(c);
-    f->norder = pyri_cursor_u8(c);
-    const uint8_t *order =
-        f->norder <= PYRI_MAX_ORDER
-            ? pyri_cursor_take(c, (size_t)f->norder)
-            : NULL;
+    uint64_t norder = pyri_cursor_varint(c);
+    const uint8_t *order = norder <= PYRI_MAX_ORDER
+                               ? pyri_cursor_take(c, (size_t)norder)
+                               : NULL;
+    f->norder = order ? (int)norder : 0;
     for (int i = 0; order && i < f->norder; i++) {
         f->order[i] = order[i];
         c->failed |= order[i] >= f->ndim;

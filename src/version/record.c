@@ -7,8 +7,8 @@
  *       1   kind (pyr_kind)
  *       1   level of the root node
  *  varint   label of the root node; 0: all is fill
- *           form: ndim (1), shape (varints), halvings (1) and their axes (1
- *           each), cuts (varint) and each cut's label, extent, axis
+ *           form: ndim (1), shape (varints), halvings (varint) and their
+ *           axes (1 each), cuts (varint) and each cut's label, extent, axis
  *           claim: runs (varint), each: 1 if a box (1), then along each axis
  *           start, block[, count, stride] (varints)
  *       8   time, ns since 1970

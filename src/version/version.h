@@ -54,7 +54,10 @@ uint64_t pyri_lineage_owner(const pyri_lineage *l, uint64_t label);
  *        stored them: cells at or past `extent` along `axis` of all versions
  *        before `label` are gone.
  */
-enum { PYRI_MAX_ORDER = 240, PYRI_MAX_CUTS = 256 };
+enum {
+    PYRI_MAX_ORDER = 1020, /* 16 axes of less than 64 bits each */
+    PYRI_MAX_CUTS = 1 << 16
+};
 
 typedef struct pyri_cut {
     uint64_t label, extent;
@@ -76,9 +79,14 @@ int pyri_form_init(pyri_form *f, int ndim, const uint64_t *shape,
 void pyri_form_fini(pyri_form *f);
 int pyri_form_copy(pyri_form *to, const pyri_form *from);
 /* Change to the shape of version `label`. Which form comes out depends on the
- * sequence of shapes alone, so that every writer finds the same. */
+ * sequence of shapes alone, so that every writer finds the same. Fails only
+ * for lack of memory: callers have kept well below the limits by asking
+ * pyri_form_fits() before they took the version. */
 int pyri_form_change(pyri_form *f, uint64_t label, const uint64_t *shape,
                      const uint64_t *chunk);
+/* PYR_EINVAL if changing to this shape comes near a limit. */
+int pyri_form_fits(const pyri_form *f, const uint64_t *shape,
+                   const uint64_t *chunk);
 /* The cells that a version `label` stored and that this form still shows:
  * [0, clip). */
 void pyri_form_clip(const pyri_form *f, uint64_t label,

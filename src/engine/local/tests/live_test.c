@@ -45,8 +45,9 @@ take_and_hang(void *arg)
     pyri_engine *e = open_store(path);
     take_one(e);
     __atomic_store_n(ready, 1, __ATOMIC_SEQ_CST);
-    for (;;)
-        pause();
+    while (pause() < 0)
+        continue;
+    return 0;
 }
 
 static pid_t
@@ -119,8 +120,9 @@ static int
 hang(void *arg)
 {
     (void)arg;
-    for (;;)
-        pause();
+    while (pause() < 0)
+        continue;
+    return 0;
 }
 
 static int
@@ -132,8 +134,9 @@ take_and_leave_a_child(void *arg)
     pid_t child = proc_fork(hang, NULL);
     prctl(PR_SET_PDEATHSIG, 0);
     __atomic_store_n(ready, (int)child, __ATOMIC_SEQ_CST);
-    for (;;)
-        pause();
+    while (pause() < 0)
+        continue;
+    return 0;
 }
 
 static void
