@@ -60,7 +60,7 @@ int
 fail_pyr(const char *where)
 {
     const char *text = pyr_errmsg();
-    if (names(text, where))
+    if (!*where || names(text, where))
         return fail("%s", text);
     return fail("%s: %s", where, text);
 }

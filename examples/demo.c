@@ -37,9 +37,8 @@ height(uint64_t r, uint64_t c, uint64_t size)
     return 2 * (float)(edge + 1) / (float)(size + 1);
 }
 
-static void
-paint(pyr_array *array, uint64_t row, uint64_t col, uint64_t size,
-      const char *message)
+static float *
+pyramid(uint64_t size)
 {
     float *cells = malloc(size * size * sizeof *cells);
     if (!cells)
@@ -47,6 +46,13 @@ paint(pyr_array *array, uint64_t row, uint64_t col, uint64_t size,
     for (uint64_t r = 0; r < size; r++)
         for (uint64_t c = 0; c < size; c++)
             cells[r * size + c] = height(r, c, size);
+    return cells;
+}
+
+static void
+paint(pyr_array *array, uint64_t row, uint64_t col, uint64_t size, float *cells,
+      const char *message)
+{
     const uint64_t offset[2] = {row, col}, extent[2] = {size, size};
     pyr_part part = {.offset = offset, .size = extent, .buf = cells};
     pyr_write_options how = {.message = message};
@@ -55,14 +61,18 @@ paint(pyr_array *array, uint64_t row, uint64_t col, uint64_t size,
     free(cells);
 }
 
+/* Prints '<' when a write begins and '>' when it has ended. */
 static void
 hammer(pyr_array *array, const uint64_t *shape)
 {
     for (uint64_t i = 0;; i++) {
         uint64_t size = 700 + i * 97 % 300;
+        float *cells = pyramid(size);
+        putchar('<');
+        fflush(stdout);
         paint(array, i * 631 % (shape[0] - size), i * 877 % (shape[1] - size),
-              size, "doomed");
-        putchar('.');
+              size, cells, "doomed");
+        putchar('>');
         fflush(stdout);
     }
 }
@@ -183,7 +193,8 @@ run(pyr_array *array, const uint64_t *shape, int argc, char **argv)
     const char *what = argv[1];
     if (strcmp(what, "paint") == 0 && argc == 7)
         paint(array, strtoull(argv[4], NULL, 10), strtoull(argv[5], NULL, 10),
-              strtoull(argv[6], NULL, 10), "a pyramid");
+              strtoull(argv[6], NULL, 10), pyramid(strtoull(argv[6], NULL, 10)),
+              "a pyramid");
     else if (strcmp(what, "hammer") == 0)
         hammer(array, shape);
     else if (strcmp(what, "show") == 0 && argc == 6)

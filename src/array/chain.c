@@ -51,44 +51,65 @@ pyri_chain_add(pyri_chain *c, const pyri_form *form, const pyri_frag *f)
     return 0;
 }
 
+/* What is wanted of a chunk. */
+typedef struct wanted {
+    const pyri_tree *t;
+    const uint64_t *pos;
+    const pyri_box *box; /* NULL: all of it */
+    bool covered;        /* what was added hides all that is below */
+} wanted;
+
+/* Add a fragment, unless it has nothing of what is wanted. */
 static int
-load(pyri_chain *c, const pyri_tree *t, const uint64_t *pos,
-     const pyri_node *node, uint64_t after, pyri_about *about, int hops)
+add_wanted(pyri_chain *c, wanted *w, const pyri_frag *f)
 {
-    pyri_leaf leaf;
+    if (!w->box)
+        return pyri_chain_add(c, w->t->form, f);
+    if (!pyri_box_overlaps(w->t->grid->ndim, &f->box, w->box))
+        return 0;
+    int err = pyri_chain_add(c, w->t->form, f);
+    if (err == 0 && !f->masked)
+        w->covered = pyri_box_contains(w->t->grid->ndim,
+                                       &c->links[c->n - 1].shown, w->box);
+    return err;
+}
+
+static int
+load(pyri_chain *c, wanted *w, const pyri_node *node, uint64_t after, int hops)
+{
+    pyri_leaf_walk leaf;
     pyri_box domain;
-    int i = 0;
-    pyri_grid_domain(t->grid, 0, pos, &domain);
-    int err = pyri_leaf_decode(node, t->grid->ndim, t->type, &domain, &leaf);
-    if (err < 0)
-        return err;
-    if (about)
-        *about = leaf.about;
-    for (; err == 0 && i < leaf.n && leaf.frags[i].version > leaf.prev; i++)
-        if (leaf.frags[i].version > after)
-            err = pyri_chain_add(c, t->form, &leaf.frags[i]);
-    if (err == 0 && leaf.prev > after) {
-        uint64_t rest = i < leaf.n ? leaf.frags[i].version : 0;
-        pyri_node prev;
-        err = hops == MAX_HOPS
-                  ? pyri_fail(PYR_ECORRUPT, "leaves of the tree form a loop")
-                  : pyri_tree_get(t, leaf.prev, 0, pos, &prev);
-        if (err == 0)
-            err = load(c, t, pos, &prev, pyri_max64(after, rest), NULL,
-                       hops + 1);
+    pyri_frag frag;
+    bool hopped = false;
+    pyri_grid_domain(w->t->grid, 0, w->pos, &domain);
+    int err = pyri_leaf_begin(node, w->t->grid->ndim, &domain, &leaf);
+    while (err == 0 && !w->covered) {
+        bool more = leaf.left > 0;
+        if (more && (err = pyri_leaf_next(&leaf, &frag)) < 0)
+            break;
+        uint64_t version = more ? frag.version : 0;
+        if (!hopped && version <= leaf.prev && leaf.prev > after) {
+            pyri_node prev;
+            hopped = true;
+            err = hops == MAX_HOPS
+                      ? pyri_fail(PYR_ECORRUPT, "leaves of the tree form a loop")
+                      : pyri_tree_get(w->t, leaf.prev, 0, w->pos, &prev);
+            if (err == 0)
+                err = load(c, w, &prev, pyri_max64(after, version), hops + 1);
+        }
+        if (!more || version <= after || err < 0 || w->covered)
+            break;
+        err = add_wanted(c, w, &frag);
     }
-    for (; err == 0 && i < leaf.n; i++)
-        if (leaf.frags[i].version > after)
-            err = pyri_chain_add(c, t->form, &leaf.frags[i]);
-    pyri_leaf_fini(&leaf);
     return err;
 }
 
 int
 pyri_chain_load(pyri_chain *c, const pyri_tree *t, const uint64_t *pos,
-                const pyri_node *leaf, uint64_t after, pyri_about *about)
+                const pyri_node *leaf, const pyri_box *box, uint64_t after)
 {
-    return load(c, t, pos, leaf, after, about, 0);
+    wanted w = {t, pos, box, false};
+    return load(c, &w, leaf, after, 0);
 }
 
 void

@@ -26,22 +26,25 @@ int pyri_chain_add(pyri_chain *c, const pyri_form *form, const pyri_frag *f);
 
 /*
  * Add the fragments of a leaf and of those it lies on that are newer than
- * `after`, as shown by the tree's snapshot. `about` (may be NULL) is what the
- * leaf knows of itself.
+ * `after`, as shown by the tree's snapshot. With `box`, only those that are
+ * needed to know its cells.
  */
 int pyri_chain_load(pyri_chain *c, const pyri_tree *t, const uint64_t *pos,
-                    const pyri_node *leaf, uint64_t after, pyri_about *about);
+                    const pyri_node *leaf, const pyri_box *box,
+                    uint64_t after);
 
 /* Drop links that show nothing, or nothing that those above do not hide. */
 void pyri_chain_prune(pyri_chain *c, int ndim);
 
 /* --- cells (fetch.c) ---------------------------------------------------------------- */
 
-/* Cells to be fetched: a box of a chunk, and where its first cell goes. */
+/* Cells to be fetched: a box of a chunk, and where its first cell goes; or,
+ * with `sum`, cells that are only to be summed up, where they are. */
 typedef struct pyri_fetch {
     const pyri_chain *chain;
     pyri_box box;
     pyri_mem to;
+    pyri_summary *sum;
 } pyri_fetch;
 
 /* Memory of one worker. Zero-initialise; end with pyri_fetcher_fini(). */

@@ -45,8 +45,8 @@ tell_chunk(void *ctx, const uint64_t *pos, const pyri_box *domain, uint64_t a,
         return tell_box(d, &box);
     if ((err = pyri_tree_get(&d->new_->tree, b, 0, pos, &node)) < 0)
         return err;
-    err = pyri_chain_load(&chain, &d->new_->tree, pos, &node, d->old->label,
-                          NULL);
+    err = pyri_chain_load(&chain, &d->new_->tree, pos, &node, NULL,
+                          d->old->label);
     if (err == 0)
         pyri_chain_prune(&chain, n);
     for (int i = 0; i < chain.n && err == 0; i++) {
@@ -159,7 +159,7 @@ ask_leaf(void *ctx, const pyri_hit *hit)
     if (!hit->leaf || hit->node.label <= q->best)
         return 0;
     int err = pyri_chain_load(&chain, &q->snap->tree, hit->pos, &hit->node,
-                              q->best, NULL);
+                              NULL, q->best);
     for (int i = 0; i < chain.n && err == 0; i++) {
         const pyri_frag *f = &chain.links[i].frag;
         pyri_box part;

@@ -164,9 +164,10 @@ leaf_on_base(making *m, const pyri_painted *p, uint64_t base, pyri_leaf *leaf)
     int err = 0;
     pyri_summary_init(&about.summary);
     if (base && (err = pyri_tree_get(&m->base.tree, base, 0, p->pos,
-                                     &node)) == 0)
-        err = pyri_chain_load(&below, &m->base.tree, p->pos, &node,
-                              p->nfloor ? p->floor_label : 0, &about);
+                                     &node)) == 0 &&
+        (err = pyri_node_about(&node, s->type, &about)) == 0)
+        err = pyri_chain_load(&below, &m->base.tree, p->pos, &node, NULL,
+                              p->nfloor ? p->floor_label : 0);
     if (err == 0)
         err = stack(m, p, &below, leaf);
     pyri_chain_fini(&below);

@@ -13,6 +13,7 @@
 #include "array/chain.h"
 
 #include "base/checked.h"
+#include "base/scratch.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -183,9 +184,23 @@ extents(int n, const pyri_box *box, uint64_t *out)
         out[d] = box->hi[d] - box->lo[d];
 }
 
+/* Add rows of cells to a summary. */
+static void
+sum_rows(const pyri_schema *s, const pyri_rows *rows, int axis,
+         const uint8_t *at, pyri_summary *sum)
+{
+    if (axis == rows->outer) {
+        pyri_summary_add(sum, s->type, s->fill, at,
+                         (size_t)(rows->run / pyri_type_size(s->type)));
+        return;
+    }
+    for (uint64_t i = 0; i < rows->extent[axis]; i++, at += rows->step[axis])
+        sum_rows(s, rows, axis + 1, at, sum);
+}
+
 static int
 copy_plain(pyri_fetcher *f, const pyri_frag *g, const pyri_blob_get *gets,
-           const pyri_box *box, pyri_mem to)
+           const pyri_box *box, pyri_mem to, pyri_summary *sum)
 {
     int n = f->array->schema.ndim, err;
     size_t cell = pyri_type_size(f->array->schema.type);
@@ -206,7 +221,10 @@ copy_plain(pyri_fetcher *f, const pyri_frag *g, const pyri_blob_get *gets,
         return err;
     src.base = (uint8_t *)(uintptr_t)gets[1].data +
                (gets[0].size + from - gets[1].offset);
-    pyri_copy(n, cell, extent, to, src);
+    if (sum)
+        sum_rows(&f->array->schema, &rows, 0, src.base, sum);
+    else
+        pyri_copy(n, cell, extent, to, src);
     return 0;
 }
 
@@ -271,7 +289,7 @@ copy_masked(pyri_fetcher *f, const pyri_box *frag, const uint8_t *cells,
 /* Fragments that must be taken apart as a whole. */
 static int
 copy_whole(pyri_fetcher *f, const pyri_frag *g, const pyri_blob_get *gets,
-           const pyri_box *box, pyri_mem to)
+           const pyri_box *box, pyri_mem to, pyri_summary *sum)
 {
     int n = f->array->schema.ndim;
     size_t cell = pyri_type_size(f->array->schema.type);
@@ -296,24 +314,43 @@ copy_whole(pyri_fetcher *f, const pyri_frag *g, const pyri_blob_get *gets,
     pyri_mem src = pyri_mem_dense(n, cell, &g->box,
                                   (uint8_t *)(uintptr_t)cells);
     extents(n, box, extent);
-    pyri_copy(n, cell, extent, to, pyri_mem_move(n, src, g->box.lo, box->lo));
+    src = pyri_mem_move(n, src, g->box.lo, box->lo);
+    if (sum) {
+        pyri_rows rows;
+        pyri_rows_of(n, cell, extent, src.step, &rows);
+        sum_rows(&f->array->schema, &rows, 0, src.base, sum);
+    } else {
+        pyri_copy(n, cell, extent, to, src);
+    }
     return 0;
+}
+
+static void
+set_or_sum(const pyri_schema *s, const pyri_box *box, uint64_t bits,
+           pyri_mem to, pyri_summary *sum)
+{
+    uint64_t extent[PYR_MAX_DIMS];
+    if (sum) {
+        pyri_summary_add_same(sum, s->type, s->fill, bits,
+                              pyri_box_cells(s->ndim, box));
+        return;
+    }
+    extents(s->ndim, box, extent);
+    pyri_set(s->ndim, pyri_type_size(s->type), extent, to, bits);
 }
 
 static int
 copy_from(pyri_fetcher *f, const pyri_frag *g, const pyri_blob_get *gets,
-          const pyri_box *box, pyri_mem to)
+          const pyri_box *box, pyri_mem to, pyri_summary *sum)
 {
     const pyri_schema *s = &f->array->schema;
     if (g->kind == PYRI_FRAG_SAME) {
-        uint64_t extent[PYR_MAX_DIMS];
-        extents(s->ndim, box, extent);
-        pyri_set(s->ndim, pyri_type_size(s->type), extent, to, g->bits);
+        set_or_sum(s, box, g->bits, to, sum);
         return 0;
     }
-    int err = whole_needed(g) && (g->masked || g->kind == PYRI_FRAG_PRESSED)
-                  ? copy_whole(f, g, gets, box, to)
-                  : copy_plain(f, g, gets, box, to);
+    int err = g->masked || g->kind == PYRI_FRAG_PRESSED
+                  ? copy_whole(f, g, gets, box, to, sum)
+                  : copy_plain(f, g, gets, box, to, sum);
     if (err < 0) {
         char text[512];
         return pyri_fail_at(
@@ -330,6 +367,7 @@ typedef struct layout {
     pyri_fetcher *f;
     const pyri_fetch *job;
     const pyri_blob_get *gets; /* of the job's first link that has any */
+    const pyri_box *planned;   /* the box that gets were planned for */
 } layout;
 
 static int lay(layout *l, int i, size_t get, const pyri_box *box);
@@ -346,6 +384,28 @@ lay_rest(layout *l, int i, size_t get, const pyri_box *box,
     return err;
 }
 
+/* A masked fragment hides some cells of those below: they must be laid out
+ * together before they can be summed up. */
+static int
+sum_masked(layout *l, int i, size_t get, const pyri_box *box)
+{
+    const pyri_schema *s = &l->f->array->schema;
+    size_t cell = pyri_type_size(s->type);
+    uint64_t cells = pyri_box_cells(s->ndim, box);
+    uint8_t *scratch = pyri_scratch_take((size_t)(cells * cell));
+    if (!scratch)
+        return pyri_fail_nomem("cells to sum up");
+    pyri_fetch job = {l->job->chain, *box,
+                      pyri_mem_dense(s->ndim, cell, box, scratch), NULL};
+    layout inner = {l->f, &job, l->gets, l->planned};
+    int err = lay(&inner, i, get, box);
+    if (err == 0)
+        pyri_summary_add(l->job->sum, s->type, s->fill, scratch,
+                         (size_t)cells);
+    pyri_scratch_give(scratch);
+    return err;
+}
+
 /* Lay out a box from link i on down. `get` counts the gets before link i. */
 static int
 lay(layout *l, int i, size_t get, const pyri_box *box)
@@ -358,23 +418,26 @@ lay(layout *l, int i, size_t get, const pyri_box *box)
         bool blob = link->frag.kind != PYRI_FRAG_SAME;
         size_t mine = get;
         int err;
-        if (!pyri_box_overlaps(s->ndim, &link->shown, &job->box))
+        if (!pyri_box_overlaps(s->ndim, &link->shown, l->planned))
             continue;
         get += blob ? 2 : 0;
         if (!pyri_box_intersect(s->ndim, &link->shown, box, &common))
             continue;
-        if (link->frag.masked &&
-            (err = lay(l, i + 1, get, &common)) < 0)
-            return err;
-        err = copy_from(l->f, &link->frag, l->gets + mine, &common,
-                        pyri_mem_move(s->ndim, job->to, job->box.lo,
-                                      common.lo));
+        if (link->frag.masked && job->sum) {
+            err = sum_masked(l, i, mine, &common);
+        } else {
+            if (link->frag.masked && (err = lay(l, i + 1, get, &common)) < 0)
+                return err;
+            err = copy_from(l->f, &link->frag, l->gets + mine, &common,
+                            pyri_mem_move(s->ndim, job->to, job->box.lo,
+                                          common.lo),
+                            job->sum);
+        }
         return err < 0 ? err : lay_rest(l, i + 1, get, box, &common);
     }
-    uint64_t extent[PYR_MAX_DIMS];
-    extents(s->ndim, box, extent);
-    pyri_set(s->ndim, pyri_type_size(s->type), extent,
-             pyri_mem_move(s->ndim, job->to, job->box.lo, box->lo), s->fill);
+    set_or_sum(s, box, s->fill,
+               pyri_mem_move(s->ndim, job->to, job->box.lo, box->lo),
+               job->sum);
     return 0;
 }
 
@@ -391,7 +454,7 @@ pyri_fetch_run(pyri_fetcher *f, const pyri_fetch *jobs, size_t n)
                                     f->ngets);
     const pyri_blob_get *gets = f->gets;
     for (size_t i = 0; i < n && err == 0; i++) {
-        layout l = {f, &jobs[i], gets};
+        layout l = {f, &jobs[i], gets, &jobs[i].box};
         err = lay(&l, 0, 0, &jobs[i].box);
         for (int k = 0; k < jobs[i].chain->n; k++) { /* as plan() counted */
             const pyri_link *link = &jobs[i].chain->links[k];

@@ -16,7 +16,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FEW_BOXES = 8, SOME_BOXES = 64, MASK_COST = 64 };
+enum {
+    FEW_BOXES = 8,
+    SOME_BOXES = 64,
+    MASK_COST = 64,
+    ALONE = 1 << 20 /* bytes that are not worth waking a worker */
+};
 
 /* A chunk, and which part of the write falls into it. */
 typedef struct touch {
@@ -337,6 +342,20 @@ make_room(pyri_draft *d, size_t more)
     return 0;
 }
 
+static uint64_t
+bytes_of(const painting *p, size_t n)
+{
+    const pyri_schema *s = &p->d->array->schema;
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < n && bytes <= ALONE; i++) {
+        uint64_t part = pyri_type_size(s->type);
+        for (int d = 0; d < s->ndim; d++)
+            part *= p->parts[i].run.count[d] * p->parts[i].run.block[d];
+        bytes += part;
+    }
+    return bytes;
+}
+
 int
 pyri_paint(pyri_draft *d, const pyri_part *parts, size_t n)
 {
@@ -348,7 +367,8 @@ pyri_paint(pyri_draft *d, const pyri_part *parts, size_t n)
     if (err == 0) {
         p.out = d->painted + d->n;
         d->n += p.ngroups; /* whatever is stored is freed with the draft */
-        err = pyri_pool_run(p.ngroups, paint_chunk, &p);
+        err = pyri_pool_run_if(bytes_of(&p, n) > ALONE, p.ngroups, paint_chunk,
+                               &p);
     }
     for (size_t i = 0; i < n && err == 0; i++) {
         pyri_box bounds;

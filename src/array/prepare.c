@@ -19,16 +19,17 @@
 
 #include "base/checked.h"
 #include "base/pool.h"
+#include "base/scratch.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 enum {
-    FOLD_MIN = 8,
+    FOLD_MIN = 16,
     FOLD_MAX = 64,
     FOLD_GAIN = 4,
     FOLD_LARGE = 64 << 20, /* bytes: chunks beyond this are left alone */
-    SUM_STEP = 1 << 20     /* bytes read at a time to sum them up */
+    ALONE = 1 << 20        /* bytes that are not worth waking a worker */
 };
 
 /* --- summing up --------------------------------------------------------------------------- */
@@ -42,52 +43,12 @@ bytes_of(const pyri_array *a, const pyri_box *box)
                : UINT64_MAX;
 }
 
-static int
-widest(int n, const pyri_box *box)
-{
-    int axis = 0;
-    for (int d = 1; d < n; d++)
-        if (box->hi[d] - box->lo[d] > box->hi[axis] - box->lo[axis])
-            axis = d;
-    return axis;
-}
-
-static int
-sum_step(pyri_fetcher *f, const pyri_chain *chain, const pyri_box *box,
-         uint8_t *scratch, pyri_summary *s)
-{
-    const pyri_schema *sc = &f->array->schema;
-    if (bytes_of(f->array, box) > SUM_STEP) {
-        int axis = widest(sc->ndim, box), err;
-        uint64_t half = box->lo[axis] + (box->hi[axis] - box->lo[axis]) / 2;
-        pyri_box low = *box, high = *box;
-        low.hi[axis] = high.lo[axis] = half;
-        err = sum_step(f, chain, &low, scratch, s);
-        return err < 0 ? err : sum_step(f, chain, &high, scratch, s);
-    }
-    pyri_fetch job = {chain, *box,
-                      pyri_mem_dense(sc->ndim, pyri_type_size(sc->type), box,
-                                     scratch)};
-    int err = pyri_fetch_run(f, &job, 1);
-    if (err == 0)
-        pyri_summary_add(s, sc->type, sc->fill, scratch,
-                         (size_t)pyri_box_cells(sc->ndim, box));
-    return err;
-}
-
 int
 pyri_sum_cells(pyri_fetcher *f, const pyri_chain *chain, const pyri_box *box,
                pyri_summary *s)
 {
-    uint64_t size = pyri_min64(bytes_of(f->array, box), SUM_STEP);
-    if (size == 0)
-        return 0;
-    uint8_t *scratch = malloc((size_t)size);
-    if (!scratch)
-        return pyri_fail_nomem("cells to sum up");
-    int err = sum_step(f, chain, box, scratch, s);
-    free(scratch);
-    return err;
+    pyri_fetch job = {.chain = chain, .box = *box, .sum = s};
+    return pyri_fetch_run(f, &job, 1);
 }
 
 /* The cells of a chunk that the snapshot shows. */
@@ -136,7 +97,8 @@ sum_over(pyri_fetcher *f, const pyri_tree *t, const pyri_painted *p,
             err = pyri_sum_cells(f, old, box, &hidden);
         if (err < 0)
             return err;
-        if (pyri_summary_subtract(after, s->type, &hidden)) {
+        if (pyri_summary_subtract(after, s->type, s->fill,
+                                  &hidden)) {
             pyri_summary_merge(after, s->type, &p->own);
             return 0;
         }
@@ -202,8 +164,8 @@ pyri_sum_after(const pyri_array *a, const pyri_tree *t, const pyri_painted *p,
     int err = 0;
     pyri_summary_init(&about.summary);
     about.label = UINT64_MAX;
-    if (node)
-        err = pyri_chain_load(&old, t, p->pos, node, 0, &about);
+    if (node && (err = pyri_node_about(node, t->type, &about)) == 0)
+        err = pyri_chain_load(&old, t, p->pos, node, NULL, 0);
     if (err == 0)
         err = sum_after(a, t, p, &old, &about, known, after);
     pyri_chain_fini(&old);
@@ -237,23 +199,22 @@ worth_folding(const pyri_array *a, const pyri_chain *c, pyri_box *bounds)
 
 static int
 write_fold(pyri_draft *d, pyri_fetcher *f, const pyri_chain *c,
-           const pyri_box *bounds, pyri_frag *out)
+           const pyri_box *bounds, pyri_frag *out, pyri_summary *sum)
 {
     const pyri_array *a = d->array;
     const pyri_schema *s = &a->schema;
     pyri_packer packer = {0};
-    pyri_summary ignored;
-    uint8_t *cells = malloc((size_t)bytes_of(a, bounds));
+    uint8_t *cells = pyri_scratch_take((size_t)bytes_of(a, bounds));
     if (!cells)
         return pyri_fail_nomem("a chunk to fold");
     pyri_mem mem =
         pyri_mem_dense(s->ndim, pyri_type_size(s->type), bounds, cells);
-    pyri_fetch job = {c, *bounds, mem};
+    pyri_fetch job = {.chain = c, .box = *bounds, .to = mem};
     int err = pyri_fetch_run(f, &job, 1);
-    pyri_summary_init(&ignored);
+    pyri_summary_init(sum);
     if (err == 0)
         err = pyri_frag_pack(&packer, &a->style, bounds, mem, NULL, 0, out,
-                             &ignored);
+                             sum);
     if (err == 0 && out->kind != PYRI_FRAG_SAME) {
         pyri_blob_put put = {packer.iov, packer.niov, packer.size,
                              packer.aligned, {0, 0}};
@@ -264,15 +225,18 @@ write_fold(pyri_draft *d, pyri_fetcher *f, const pyri_chain *c,
     out->version = d->seen;
     out->fold = true;
     pyri_packer_fini(&packer);
-    free(cells);
+    pyri_scratch_give(cells);
     return err;
 }
 
+/* A fold of the whole chunk tells what it sums up to: in *about. */
 static int
-fold(pyri_draft *d, const pyri_tree *t, pyri_chain *c, pyri_painted *p)
+fold(pyri_draft *d, const pyri_tree *t, pyri_chain *c, pyri_painted *p,
+     pyri_about *about)
 {
     pyri_fetcher f = {.array = d->array, .reader = t->reader};
-    pyri_box bounds;
+    pyri_box bounds, shown;
+    pyri_summary sum;
     pyri_chain_prune(c, d->array->schema.ndim);
     int m = worth_folding(d->array, c, &bounds);
     if (m == 0)
@@ -281,7 +245,13 @@ fold(pyri_draft *d, const pyri_tree *t, pyri_chain *c, pyri_painted *p)
     p->floor = malloc((size_t)n * sizeof *p->floor);
     if (!p->floor)
         return pyri_fail_nomem("a chunk to fold");
-    int err = write_fold(d, &f, c, &bounds, &p->floor[0]);
+    int err = write_fold(d, &f, c, &bounds, &p->floor[0], &sum);
+    if (err == 0 && shown_of(t, p->pos, &shown) &&
+        pyri_box_contains(t->form->ndim, &bounds, &shown)) {
+        about->known = true;
+        about->label = d->seen;
+        about->summary = sum;
+    }
     for (int i = 1; i < n; i++)
         p->floor[i] = c->links[m + i - 1].frag;
     p->nfloor = err < 0 ? 0 : n;
@@ -312,9 +282,11 @@ look(void *ctx, const pyri_hit *hit)
     int err = 0;
     if (hit->leaf) {
         p->below = hit->node.label;
-        err = pyri_chain_load(&chain, l->t, p->pos, &hit->node, 0, &about);
+        err = pyri_node_about(&hit->node, l->t->type, &about);
         if (err == 0)
-            err = fold(l->d, l->t, &chain, p);
+            err = pyri_chain_load(&chain, l->t, p->pos, &hit->node, NULL, 0);
+        if (err == 0)
+            err = fold(l->d, l->t, &chain, p, &about);
     }
     if (err == 0)
         err = sum_after(l->d->array, l->t, p, &chain, &about, &p->known,
@@ -370,12 +342,21 @@ pyri_prepare(pyri_draft *d)
     err = pyri_engine_latest(d->array->engine, r, d->array->id, &d->seen, NULL);
     bool needed = false;
     pyri_snapshot snap;
+    uint64_t bytes = 0;
     if (err == 0 &&
         (err = pyri_snapshot_open_label(d->array, r, d->seen, &snap)) == 0) {
-        for (size_t i = 0; i < d->n && !needed; i++)
-            needed = !covers(&snap.tree, &d->painted[i]);
+        for (size_t i = 0; i < d->n; i++) {
+            pyri_box chunk;
+            if (covers(&snap.tree, &d->painted[i]))
+                continue;
+            needed = true;
+            pyri_grid_domain(&snap.grid, 0, d->painted[i].pos, &chunk);
+            bytes += pyri_min64(bytes_of(d->array, &chunk), ALONE);
+        }
         pyri_snapshot_close(&snap);
     }
     pyri_engine_end(d->array->engine, r);
-    return needed && err == 0 ? pyri_pool_run(d->n, prepare_chunk, d) : err;
+    if (err < 0 || !needed)
+        return err;
+    return pyri_pool_run_if(bytes > 4 * ALONE, d->n, prepare_chunk, d);
 }

@@ -129,11 +129,10 @@ want(reading *r, const pyri_hit *hit, const pyri_box *box)
     if (err < 0)
         return err;
     pyri_chain *chain = &r->chains[r->n];
-    err = pyri_chain_load(chain, &r->snap->tree, hit->pos, &hit->node, 0,
-                              NULL);
+    err = pyri_chain_load(chain, &r->snap->tree, hit->pos, &hit->node, box, 0);
     if (err < 0)
         return err;
-    r->jobs[r->n++] = (pyri_fetch){chain, *box, memory_of(r, box->lo)};
+    r->jobs[r->n++] = (pyri_fetch){chain, *box, memory_of(r, box->lo), NULL};
     r->bytes += pyri_box_cells(s->ndim, box) * pyri_type_size(s->type);
     return r->n == WINDOW ? flush(r) : 0;
 }
@@ -208,11 +207,11 @@ read_through(reading *r, const pyri_hit *hit, size_t size)
         r->scratch_size = size;
     }
     pyri_chain chain = {0};
-    pyri_fetch job = {&chain, hit->box, {0}};
+    pyri_fetch job = {.chain = &chain, .box = hit->box};
     job.to = pyri_mem_dense(s->ndim, pyri_type_size(s->type), &hit->box,
                             r->scratch);
-    int err =
-        pyri_chain_load(&chain, &r->snap->tree, hit->pos, &hit->node, 0, NULL);
+    int err = pyri_chain_load(&chain, &r->snap->tree, hit->pos, &hit->node,
+                              &hit->box, 0);
     if (err == 0)
         err = pyri_fetch_run(&r->fetcher, &job, 1);
     pyri_chain_fini(&chain);

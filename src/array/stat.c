@@ -18,7 +18,7 @@ typedef struct stating {
     pyri_fetcher fetcher;
     pyri_box box;
     bool bounds; /* only min and max, and only bounds of them */
-    bool vague;  /* a bound is not known: the range of the type */
+    bool vague;  /* a bound is not known: say the range of the type */
     pyri_summary sum;
     uint64_t chunks_read;
 } stating;
@@ -52,6 +52,17 @@ add_about(stating *s, const pyri_about *about, const pyri_box *domain)
     return true;
 }
 
+/* Bounds of a chunk whose summary is not exact any more, or not known. */
+static void
+add_bounds(stating *s, const pyri_about *about)
+{
+    const pyri_schema *sc = schema_of(s);
+    s->vague |= !about->known;
+    if (about->known)
+        pyri_summary_merge(&s->sum, sc->type, &about->summary);
+    pyri_summary_add_same(&s->sum, sc->type, sc->fill, sc->fill, 1);
+}
+
 static int
 stat_leaf(stating *s, const uint64_t *pos, const pyri_node *node,
           const pyri_box *domain, const pyri_box *wanted, bool inside)
@@ -65,10 +76,10 @@ stat_leaf(stating *s, const uint64_t *pos, const pyri_node *node,
     if ((inside || s->bounds) && add_about(s, &about, domain))
         return 0;
     if (s->bounds) {
-        s->vague = true;
+        add_bounds(s, &about);
         return 0;
     }
-    err = pyri_chain_load(&chain, &s->snap->tree, pos, node, 0, NULL);
+    err = pyri_chain_load(&chain, &s->snap->tree, pos, node, wanted, 0);
     if (err == 0)
         err = pyri_sum_cells(&s->fetcher, &chain, wanted, &s->sum);
     s->chunks_read++;
@@ -180,6 +191,28 @@ sum_of(pyr_type type, const pyri_summary *s)
                                      : (double)s->sum_int;
 }
 
+/* The least and the greatest cell that a type can hold. */
+static void
+range_of(pyr_type type, uint64_t *min, uint64_t *max)
+{
+    unsigned bits = 8 * (unsigned)pyri_type_size(type);
+    uint64_t ones = bits == 64 ? UINT64_MAX : (1ull << bits) - 1;
+    double inf64[2] = {-INFINITY, INFINITY};
+    float inf32[2] = {-INFINITY, INFINITY};
+    *min = 0;
+    *max = ones;
+    if (pyri_type_is_signed(type)) {
+        *min = 1ull << (bits - 1);
+        *max = ones >> 1;
+    } else if (type == PYR_F64) {
+        *min = pyri_cell_load(type, &inf64[0]);
+        *max = pyri_cell_load(type, &inf64[1]);
+    } else if (type == PYR_F32) {
+        *min = pyri_cell_load(type, &inf32[0]);
+        *max = pyri_cell_load(type, &inf32[1]);
+    }
+}
+
 static void
 answer(const stating *s, pyr_stats *out)
 {
@@ -189,10 +222,13 @@ answer(const stating *s, pyr_stats *out)
     out->min = out->max = out->mean = NAN;
     out->count = s->bounds ? pyri_box_cells(schema_of(s)->ndim, &s->box)
                            : sum->count;
-    if (numbers && !s->vague) {
-        out->min = exact(type, sum->min, &out->exact_min.i, &out->exact_min.u,
+    uint64_t min = sum->min, max = sum->max;
+    if (s->vague)
+        range_of(type, &min, &max);
+    if (numbers || s->vague) {
+        out->min = exact(type, min, &out->exact_min.i, &out->exact_min.u,
                          &out->exact_min.f);
-        out->max = exact(type, sum->max, &out->exact_max.i, &out->exact_max.u,
+        out->max = exact(type, max, &out->exact_max.i, &out->exact_max.u,
                          &out->exact_max.f);
     }
     if (s->bounds)

@@ -146,6 +146,7 @@ pyri_resize(pyri_array *a, const uint64_t *shape, pyr_version *made)
     pyri_draft d = {.array = a, .kind = PYR_KIND_RESIZE};
     pyri_write_how how = {0};
     d.claim.ndim = a->schema.ndim;
+    PYRI_FAULT("write.begin");
     int err = check_shape(a, shape);
     if (err == 0)
         err = commit(&d, shape, &how, made);
@@ -247,6 +248,8 @@ pyri_append(pyri_array *a, int axis, uint64_t count, const void *buf,
     *made = ticket.version - a->first;
     if (latest < ticket.version)
         err = pyri_commit_wait(a, ticket.version, -1);
+    if (err == 0)
+        PYRI_FAULT("write.published");
 out:
     pyri_flights_fini(&below);
     pyri_draft_fini(&d);

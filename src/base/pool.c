@@ -247,3 +247,9 @@ pyri_pool_run(size_t n, pyri_part_fn *fn, void *ctx)
     pthread_mutex_destroy(&j.lock);
     return j.err < 0 ? pyri_fail(j.err, "%s", j.text) : 0;
 }
+
+int
+pyri_pool_run_if(bool worth, size_t n, pyri_part_fn *fn, void *ctx)
+{
+    return worth ? pyri_pool_run(n, fn, ctx) : do_alone(n, fn, ctx);
+}

@@ -4,6 +4,7 @@
 #ifndef PYRI_BASE_POOL_H
 #define PYRI_BASE_POOL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* Part `i` of a job; returns 0 or a PYR_E code. `worker` numbers the threads
@@ -20,5 +21,9 @@ enum { PYRI_MAX_WORKERS = 4 };
  * alone.
  */
 int pyri_pool_run(size_t n, pyri_part_fn *fn, void *ctx);
+
+/* The same, but on the caller's thread alone unless it is worth waking others,
+ * which takes some microseconds. */
+int pyri_pool_run_if(bool worth, size_t n, pyri_part_fn *fn, void *ctx);
 
 #endif

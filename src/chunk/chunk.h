@@ -48,7 +48,7 @@ void pyri_summary_merge(pyri_summary *s, pyr_type type,
 /* *s becomes the summary of its cells without those of `part`, if that can be
  * said without looking at them: false, and *s unchanged, if the part may hold
  * the only minimum or maximum, or if a real sum would lose its accuracy. */
-bool pyri_summary_subtract(pyri_summary *s, pyr_type type,
+bool pyri_summary_subtract(pyri_summary *s, pyr_type type, uint64_t fill,
                            const pyri_summary *part);
 void pyri_summary_encode(const pyri_summary *s, pyr_type type,
                          uint8_t out[PYRI_SUMMARY_BYTES]);

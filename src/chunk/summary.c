@@ -199,19 +199,26 @@ stays_accurate(const pyri_summary *s, pyr_type type, const pyri_summary *part)
 
 /* The part is neither empty nor all, and the whole is not of one value. */
 static bool
-can_subtract(const pyri_summary *s, pyr_type type, const pyri_summary *part)
+can_subtract(const pyri_summary *s, pyr_type type, uint64_t fill,
+             const pyri_summary *part)
 {
     if (s->count - s->nans == part->count - part->nans)
         return false; /* NaNs remain: which bits does the first one have? */
     if (!has_numbers(part))
         return true;
-    return order_of(type, part->min) > order_of(type, s->min) &&
-           order_of(type, part->max) < order_of(type, s->max) &&
-           stays_accurate(s, type, part);
+    /* Cells of fill are counted: it is known whether some remain. */
+    bool fill_remains =
+        s->count - s->not_fill > part->count - part->not_fill;
+    bool min_remains = order_of(type, part->min) > order_of(type, s->min) ||
+                       (fill_remains && s->min == fill);
+    bool max_remains = order_of(type, part->max) < order_of(type, s->max) ||
+                       (fill_remains && s->max == fill);
+    return min_remains && max_remains && stays_accurate(s, type, part);
 }
 
 bool
-pyri_summary_subtract(pyri_summary *s, pyr_type type, const pyri_summary *part)
+pyri_summary_subtract(pyri_summary *s, pyr_type type, uint64_t fill,
+                      const pyri_summary *part)
 {
     assert(part->count <= s->count && part->nans <= s->nans &&
            part->not_fill <= s->not_fill);
@@ -224,7 +231,7 @@ pyri_summary_subtract(pyri_summary *s, pyr_type type, const pyri_summary *part)
     } else if (s->equal) {
         summarise_same(s, type, s->min, count);
         s->not_fill = not_fill;
-    } else if (can_subtract(s, type, part)) {
+    } else if (can_subtract(s, type, fill, part)) {
         s->count = count;
         s->nans -= part->nans;
         s->not_fill = not_fill;

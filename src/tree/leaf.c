@@ -21,8 +21,6 @@
 
 #include <stdlib.h>
 
-enum { MAX_FRAGS = 1 << 20 };
-
 void
 pyri_leaf_fini(pyri_leaf *l)
 {
@@ -47,24 +45,27 @@ pyri_leaf_encode(pyri_bytes key, const pyri_leaf *l, pyr_type type, int ndim,
 }
 
 int
-pyri_leaf_decode(const pyri_node *node, int ndim, pyr_type type,
-                 const pyri_box *chunk, pyri_leaf *l)
+pyri_leaf_begin(const pyri_node *node, int ndim, const pyri_box *chunk,
+                pyri_leaf_walk *w)
 {
-    pyri_cursor c = pyri_cursor_of(node->bytes + NODE_HEAD,
-                                   node->size - NODE_HEAD);
-    *l = (pyri_leaf){.prev = pyri_cursor_varint(&c)};
-    uint64_t n = pyri_cursor_varint(&c);
-    if (c.failed || n > MAX_FRAGS || n > node->size || node->level != 0)
+    if (node->level != 0)
+        return pyri_fail(PYR_ECORRUPT, "a node of the tree is no leaf");
+    w->at = pyri_cursor_of(node->bytes + NODE_HEAD, node->size - NODE_HEAD);
+    w->ndim = ndim;
+    for (int d = 0; d < ndim; d++) {
+        w->chunk.lo[d] = chunk->lo[d];
+        w->chunk.hi[d] = chunk->hi[d];
+    }
+    w->prev = pyri_cursor_varint(&w->at);
+    w->left = pyri_cursor_varint(&w->at);
+    if (w->at.failed || w->left > node->size)
         return pyri_fail(PYR_ECORRUPT, "a leaf of the tree is damaged");
-    int err = pyri_node_about(node, type, &l->about);
-    if (err < 0 || n == 0)
-        return err;
-    l->frags = malloc((size_t)n * sizeof *l->frags);
-    if (!l->frags)
-        return pyri_fail_nomem("the fragments of a chunk");
-    for (; err == 0 && l->n < (int)n; l->n += err == 0)
-        err = pyri_frag_decode(&c, ndim, chunk, &l->frags[l->n]);
-    if (err < 0)
-        pyri_leaf_fini(l);
-    return err;
+    return 0;
+}
+
+int
+pyri_leaf_next(pyri_leaf_walk *w, pyri_frag *frag)
+{
+    w->left--;
+    return pyri_frag_decode(&w->at, w->ndim, &w->chunk, frag);
 }

@@ -120,19 +120,19 @@ static bool
 child_same(const walk *w, const pyri_node *node, unsigned slot,
            const pending *child, uint64_t *bits)
 {
-    uint64_t count, clip[PYR_MAX_DIMS];
+    const pyri_form *form = w->t->form;
+    uint64_t count;
     if (w->t->leaves_only ||
         !pyri_node_same(node, slot, w->t->type, bits, &count))
         return false;
     pyri_box domain, shape = {.lo = {0}};
     int n = w->t->grid->ndim;
     pyri_grid_domain(w->t->grid, child->level, child->pos, &domain);
-    pyri_form_clip(w->t->form, child->label, clip);
-    memcpy(shape.hi, w->t->form->shape, (size_t)n * sizeof *shape.hi);
+    for (int i = 0; i < form->ncuts && form->cuts[i].label > child->label; i++)
+        if (form->cuts[i].extent < domain.hi[form->cuts[i].axis])
+            return false; /* cells were lost that count still counts */
+    memcpy(shape.hi, form->shape, (size_t)n * sizeof *shape.hi);
     pyri_box_intersect(n, &domain, &shape, &domain);
-    for (int d = 0; d < n; d++)
-        if (domain.hi[d] > clip[d])
-            return false;
     return pyri_box_cells(n, &domain) == count;
 }
 

@@ -118,11 +118,22 @@ typedef struct pyri_leaf {
 } pyri_leaf; /* end with pyri_leaf_fini() */
 
 void pyri_leaf_fini(pyri_leaf *l);
+
+/* Reading a leaf, fragment by fragment. */
+typedef struct pyri_leaf_walk {
+    pyri_cursor at;
+    int ndim;
+    pyri_box chunk;
+    uint64_t prev;
+    uint64_t left; /* fragments still to come */
+} pyri_leaf_walk;
+
+/* `chunk` is the domain of the leaf. */
+int pyri_leaf_begin(const pyri_node *node, int ndim, const pyri_box *chunk,
+                    pyri_leaf_walk *w);
+int pyri_leaf_next(pyri_leaf_walk *w, pyri_frag *frag); /* w->left > 0 */
 void pyri_leaf_encode(pyri_bytes key, const pyri_leaf *l, pyr_type type,
                       int ndim, const uint64_t *origin, pyri_buf *out);
-/* `chunk` is the domain of the leaf. */
-int pyri_leaf_decode(const pyri_node *node, int ndim, pyr_type type,
-                     const pyri_box *chunk, pyri_leaf *l);
 
 /* --- a tree to read from (lookup.c) ------------------------------------------------------------ */
 

@@ -487,7 +487,7 @@ try_to_subtract(pyr_type type, size_t n, size_t from, size_t to)
     pyri_summary_add(&s, type, 0, cells, n);
     pyri_summary_add(&part, type, 0, cells + from * size, to - from);
     before = s;
-    if (!pyri_summary_subtract(&s, type, &part)) {
+    if (!pyri_summary_subtract(&s, type, 0, &part)) {
         CHECK(same_counts(&s, &before) && same_sums(&s, &before));
         return false;
     }
@@ -562,10 +562,22 @@ the_only_maximum_cannot_be_taken(void)
     pyri_summary_add(&least, PYR_I32, 0, cells, 1);
     pyri_summary_add(&most, PYR_I32, 0, cells + 2, 1);
     pyri_summary_add(&middle, PYR_I32, 0, cells + 1, 1);
-    CHECK(!pyri_summary_subtract(&s, PYR_I32, &least));
-    CHECK(!pyri_summary_subtract(&s, PYR_I32, &most));
-    CHECK(pyri_summary_subtract(&s, PYR_I32, &middle));
+    CHECK(!pyri_summary_subtract(&s, PYR_I32, 0, &least));
+    CHECK(!pyri_summary_subtract(&s, PYR_I32, 0, &most));
+    CHECK(pyri_summary_subtract(&s, PYR_I32, 0, &middle));
     CHECK(s.count == 3 && s.sum_int == 15 && s.squares == 107);
+}
+
+static void
+fill_may_be_taken_as_long_as_some_remains(void)
+{
+    const int32_t cells[] = {7, 7, 9, 11};
+    pyri_summary s = {0}, one = {0};
+    pyri_summary_add(&s, PYR_I32, 7, cells, 4);
+    pyri_summary_add(&one, PYR_I32, 7, cells, 1);
+    CHECK(pyri_summary_subtract(&s, PYR_I32, 7, &one));
+    CHECK(s.count == 3 && s.min == 7 && s.sum_int == 27);
+    CHECK(!pyri_summary_subtract(&s, PYR_I32, 7, &one));
 }
 
 static void
@@ -576,13 +588,13 @@ nans_may_be_taken(void)
     pyri_summary_add(&s, PYR_F32, 0, cells, 4);
     pyri_summary_add(&nan, PYR_F32, 0, cells + 2, 1);
     pyri_summary_add(&rest, PYR_F32, 0, cells, 2);
-    CHECK(!s.equal && !pyri_summary_subtract(&s, PYR_F32, &rest));
-    CHECK(pyri_summary_subtract(&s, PYR_F32, &nan));
+    CHECK(!s.equal && !pyri_summary_subtract(&s, PYR_F32, 0, &rest));
+    CHECK(pyri_summary_subtract(&s, PYR_F32, 0, &nan));
     CHECK(s.equal && s.count == 3 && s.nans == 0 && s.sum == 12);
-    CHECK(pyri_summary_subtract(&s, PYR_F32, &rest));
+    CHECK(pyri_summary_subtract(&s, PYR_F32, 0, &rest));
     CHECK(s.equal && s.count == 1 && s.sum == 4 && s.squares == 16);
     pyri_summary last = s;
-    CHECK(pyri_summary_subtract(&s, PYR_F32, &last));
+    CHECK(pyri_summary_subtract(&s, PYR_F32, 0, &last));
     CHECK(s.count == 0 && !s.equal && s.sum == 0);
 }
 
@@ -595,7 +607,7 @@ one_of_several_nans_cannot_be_taken(void)
     pyri_summary_add(&s, PYR_F32, 0, cells, 2);
     pyri_summary_add(&part, PYR_F32, 0, cells, 1);
     CHECK(s.nans == 2 && !s.equal && s.min == cells[0] && s.max == cells[0]);
-    CHECK(!pyri_summary_subtract(&s, PYR_F32, &part));
+    CHECK(!pyri_summary_subtract(&s, PYR_F32, 0, &part));
 }
 
 /* --- stored form ---------------------------------------------------------- */
@@ -698,6 +710,7 @@ TESTS(T(adding_agrees_with_the_reference), T(cells_of_any_address_are_welcome),
       T(an_empty_summary_changes_nothing), T(equal_needs_the_same_bits),
       T(subtracting_is_right_when_it_says_so),
       T(subtracting_refuses_what_it_cannot_tell),
+      T(fill_may_be_taken_as_long_as_some_remains),
       T(a_small_remainder_is_refused), T(the_only_maximum_cannot_be_taken),
       T(nans_may_be_taken),
       T(one_of_several_nans_cannot_be_taken),

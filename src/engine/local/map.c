@@ -4,6 +4,8 @@
  * A segment is mapped once per process and whole, up to where it may grow, so
  * that a mapping never changes while it exists. Bytes beyond the end of the
  * file are not touched: a range is compared with the size of the file first.
+ * Where address space is short (a limit, a checker) only what is there now is
+ * mapped; a reader that needs what came later gets a mapping of its own.
  *
  * The table is a cache of 512 sets of 8. Finding a mapping takes no lock: its
  * key is compared, its count of users raised, its key compared again. Changes
@@ -103,18 +105,20 @@ check_header(pyri_site *s, uint64_t key, int fd)
 static int
 map_file(pyri_site *s, pyri_map *m, uint64_t key, int fd, uint64_t size)
 {
-    m->length = size > PYRI_SEGMENT_LIMIT
-        ? (size + PYRI_PAGE - 1) & ~(uint64_t)(PYRI_PAGE - 1)
-        : PYRI_SEGMENT_LIMIT;
+    uint64_t whole = (size + PYRI_PAGE - 1) & ~(uint64_t)(PYRI_PAGE - 1);
+    m->length = whole > PYRI_SEGMENT_LIMIT ? whole : PYRI_SEGMENT_LIMIT;
+    void *base = mmap(NULL, (size_t)m->length, PROT_READ, MAP_SHARED, fd, 0);
+    if (base == MAP_FAILED && errno == ENOMEM && whole < m->length) {
+        m->length = whole;
+        base = mmap(NULL, (size_t)whole, PROT_READ, MAP_SHARED, fd, 0);
+    }
+    if (base == MAP_FAILED)
+        return fail_segment(s, key, errno);
     size_t words = (size_t)(m->length / PYRI_PAGE + 63) / 64;
     m->seen = calloc(words, sizeof *m->seen);
-    if (!m->seen)
+    if (!m->seen) {
+        munmap(base, (size_t)m->length);
         return pyri_fail_nomem("a mapped segment");
-    void *base = mmap(NULL, (size_t)m->length, PROT_READ, MAP_SHARED, fd, 0);
-    if (base == MAP_FAILED) {
-        int errnum = errno;
-        free(m->seen);
-        return fail_segment(s, key, errnum);
     }
     m->base = base;
     atomic_store(&m->size, size);
@@ -242,24 +246,34 @@ make_room(pyri_maps *t, pyri_map *set)
     return best;
 }
 
+/* A mapping outside the table. */
+static int
+map_own(pyri_site *s, uint64_t key, pyri_map **out)
+{
+    pyri_map *m = calloc(1, sizeof *m);
+    if (!m)
+        return pyri_fail_nomem("a mapped segment");
+    m->own = true;
+    atomic_store(&m->key, key);
+    int err = map_segment(s, m, key);
+    if (err < 0)
+        free(m);
+    else
+        *out = m;
+    return err;
+}
+
+/* With the lock held. */
 static int
 insert(pyri_site *s, pyri_map *set, uint64_t key, pyri_map **out)
 {
     pyri_map *m = make_room(s->maps, set);
-    int err;
-    if (m) {
-        if ((err = map_segment(s, m, key)) == 0)
-            atomic_store(&m->key, key);
-        end_change(m, err == 0);
-        *out = m;
-        return err;
-    }
-    if (!(m = calloc(1, sizeof *m)))
-        return pyri_fail_nomem("a mapped segment");
-    m->own = true;
-    atomic_store(&m->key, key);
-    if ((err = map_segment(s, m, key)) < 0)
-        free(m);
+    if (!m)
+        return map_own(s, key, out);
+    int err = map_segment(s, m, key);
+    if (err == 0)
+        atomic_store(&m->key, key);
+    end_change(m, err == 0);
     *out = m;
     return err;
 }
@@ -358,7 +372,7 @@ check_range(pyri_site *s, pyri_map *m, uint64_t from, uint64_t size)
         (err = update_size(s, m)) < 0)
         return err;
     uint64_t have = atomic_load_explicit(&m->size, memory_order_relaxed);
-    if (from + size <= have && from + size <= m->length)
+    if (from + size <= have)
         return 0;
     return pyri_fail(PYR_ECORRUPT, "segment %08x.seg has %llu bytes, not the "
                      "%llu at %llu", (uint32_t)atomic_load(&m->key),
@@ -423,8 +437,13 @@ get_one(pyri_site *s, pyri_reader *r, pyri_blob_get *g)
         __builtin_add_overflow(from, g->size, &end) ||
         g->ref.b < PYRI_SEGMENT_HEADER)
         return pyri_fail(PYR_ECORRUPT, "a reference to data is damaged");
-    if (g->size > 0 && ((err = check_range(s, m, from, g->size)) < 0 ||
-                        (err = fault_in(s, m, from, g->size)) < 0))
+    if (g->size > 0 && (err = check_range(s, m, from, g->size)) < 0)
+        return err;
+    if (end > m->length && g->size > 0 &&
+        ((err = map_own(s, g->ref.a, &m)) < 0 || (err = hold(s, r, m)) < 0 ||
+         (err = check_range(s, m, from, g->size)) < 0))
+        return err;
+    if (g->size > 0 && (err = fault_in(s, m, from, g->size)) < 0)
         return err;
     g->data = g->size > 0 ? m->base + from : m->base;
     /* Only aligned blobs have pages of their own. */

@@ -53,7 +53,8 @@ enum {
 };
 #define MAX_RUN (UINT64_C(64) << 20) /* bytes appended in one go */
 
-static const uint8_t zeros[PYRI_PAGE];
+/* Between blobs: the rest of a page, and the step off the next one's start. */
+static const uint8_t zeros[PYRI_PAGE + UNALIGNED];
 
 void
 pyri_segment_name(char out[16], uint32_t id)

@@ -132,7 +132,8 @@ a_dead_writers_segment_is_taken_over_a_living_ones_is_not(void)
 
 #ifdef PYRI_FAULTS
 static const char *failing;
-static int fail_with, fail_times;
+static int fail_with;
+static atomic_int fail_times;
 
 static int
 fail_by_name(const char *name)

@@ -1,0 +1,54 @@
+/*
+ * base/scratch.c - large buffers for a moment.
+ *
+ * A few are kept (SLOTS of up to KEEP_MAX bytes: the bound on what this holds
+ * on to), each in a slot that is emptied and filled with an atomic exchange.
+ */
+#include "base/scratch.h"
+
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+enum { SLOTS = 8, KEEP_MAX = 4 << 20, SMALL = 64 << 10 };
+
+/* In front of each buffer; keeps what follows aligned. */
+typedef struct head {
+    size_t size;
+    uint8_t pad[64 - sizeof(size_t)];
+} head;
+
+static _Atomic(head *) slots[SLOTS];
+
+void *
+pyri_scratch_take(size_t size)
+{
+    if (size > SIZE_MAX / 2)
+        return NULL;
+    for (int i = 0; size > SMALL && i < SLOTS; i++) {
+        head *h = atomic_exchange(&slots[i], NULL);
+        if (h && h->size >= size)
+            return h + 1;
+        free(h);
+    }
+    head *h = malloc(sizeof *h + size);
+    if (!h)
+        return NULL;
+    h->size = size;
+    return h + 1;
+}
+
+void
+pyri_scratch_give(void *buffer)
+{
+    if (!buffer)
+        return;
+    head *h = (head *)buffer - 1;
+    for (int i = 0; h && i < SLOTS && h->size > SMALL && h->size <= KEEP_MAX;
+         i++) {
+        head *none = NULL;
+        if (atomic_compare_exchange_strong(&slots[i], &none, h))
+            h = NULL;
+    }
+    free(h);
+}
