@@ -21,7 +21,8 @@ machine() {
     echo "$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)," \
         "$(nproc) cores, $(awk '/MemTotal/ { printf "%.0f", $2 / 1048576 }' \
         /proc/meminfo) GiB, Linux $(uname -r)," \
-        "$(df --output=fstype "$BENCH_DIR" | tail -n 1), $(date -u +%Y-%m-%d)" "$@"
+        "$(df --output=fstype "$BENCH_DIR" | tail -n 1), $(date -u +%Y-%m-%d)," \
+        "load at the start $(cut -d ' ' -f 1 /proc/loadavg)" "$@"
 }
 
 all() {

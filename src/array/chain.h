@@ -41,7 +41,8 @@ void pyri_chain_prune(pyri_chain *c, int ndim);
 /* Cells to be fetched: a box of a chunk, and where its first cell goes; or,
  * with `sum`, cells that are only to be summed up, where they are. */
 typedef struct pyri_fetch {
-    const pyri_chain *chain;
+    const pyri_link *links; /* the chain, newest first */
+    int n;
     pyri_box box;
     pyri_mem to;
     pyri_summary *sum;

@@ -88,8 +88,8 @@ static int
 plan(pyri_fetcher *f, const pyri_fetch *job)
 {
     int n = f->array->schema.ndim, err = 0;
-    for (int i = 0; i < job->chain->n && err == 0; i++) {
-        const pyri_link *link = &job->chain->links[i];
+    for (int i = 0; i < job->n && err == 0; i++) {
+        const pyri_link *link = &job->links[i];
         pyri_box common;
         if (!pyri_box_intersect(n, &link->shown, &job->box, &common))
             continue;
@@ -377,6 +377,8 @@ lay_rest(layout *l, int i, size_t get, const pyri_box *box,
          const pyri_box *common)
 {
     pyri_box rest[2 * PYR_MAX_DIMS];
+    if (pyri_box_contains(l->f->array->schema.ndim, common, box))
+        return 0;
     int n = pyri_box_subtract(l->f->array->schema.ndim, box, common, rest);
     int err = 0;
     for (int k = 0; k < n && err == 0; k++)
@@ -395,7 +397,7 @@ sum_masked(layout *l, int i, size_t get, const pyri_box *box)
     uint8_t *scratch = pyri_scratch_take((size_t)(cells * cell));
     if (!scratch)
         return pyri_fail_nomem("cells to sum up");
-    pyri_fetch job = {l->job->chain, *box,
+    pyri_fetch job = {l->job->links, l->job->n, *box,
                       pyri_mem_dense(s->ndim, cell, box, scratch), NULL};
     layout inner = {l->f, &job, l->gets, l->planned};
     int err = lay(&inner, i, get, box);
@@ -412,8 +414,8 @@ lay(layout *l, int i, size_t get, const pyri_box *box)
 {
     const pyri_schema *s = &l->f->array->schema;
     const pyri_fetch *job = l->job;
-    for (; i < job->chain->n; i++) {
-        const pyri_link *link = &job->chain->links[i];
+    for (; i < job->n; i++) {
+        const pyri_link *link = &job->links[i];
         pyri_box common;
         bool blob = link->frag.kind != PYRI_FRAG_SAME;
         size_t mine = get;
@@ -456,8 +458,8 @@ pyri_fetch_run(pyri_fetcher *f, const pyri_fetch *jobs, size_t n)
     for (size_t i = 0; i < n && err == 0; i++) {
         layout l = {f, &jobs[i], gets, &jobs[i].box};
         err = lay(&l, 0, 0, &jobs[i].box);
-        for (int k = 0; k < jobs[i].chain->n; k++) { /* as plan() counted */
-            const pyri_link *link = &jobs[i].chain->links[k];
+        for (int k = 0; k < jobs[i].n; k++) { /* as plan() counted */
+            const pyri_link *link = &jobs[i].links[k];
             if (!pyri_box_overlaps(f->array->schema.ndim, &link->shown,
                                    &jobs[i].box))
                 continue;

@@ -47,7 +47,8 @@ int
 pyri_sum_cells(pyri_fetcher *f, const pyri_chain *chain, const pyri_box *box,
                pyri_summary *s)
 {
-    pyri_fetch job = {.chain = chain, .box = *box, .sum = s};
+    pyri_fetch job = {
+        .links = chain->links, .n = chain->n, .box = *box, .sum = s};
     return pyri_fetch_run(f, &job, 1);
 }
 
@@ -209,7 +210,8 @@ write_fold(pyri_draft *d, pyri_fetcher *f, const pyri_chain *c,
         return pyri_fail_nomem("a chunk to fold");
     pyri_mem mem =
         pyri_mem_dense(s->ndim, pyri_type_size(s->type), bounds, cells);
-    pyri_fetch job = {.chain = c, .box = *bounds, .to = mem};
+    pyri_fetch job = {
+        .links = c->links, .n = c->n, .box = *bounds, .to = mem};
     int err = pyri_fetch_run(f, &job, 1);
     pyri_summary_init(sum);
     if (err == 0)

@@ -27,11 +27,10 @@ typedef struct reading {
     pyri_snapshot *snap;
     const pyri_part *part;
     bool box; /* the part is one */
-    pyri_fetch *jobs;   /* each has a chain; both have `room`, FEW until a */
-    pyri_chain *chains; /* read proves to be large */
+    pyri_fetch *jobs; /* room for FEW, or for a WINDOW in a large read */
     size_t n, room;
-    pyri_fetch few_jobs[FEW];
-    pyri_chain few_chains[FEW];
+    pyri_fetch few[FEW];
+    pyri_chain links; /* of all jobs, one after the other */
     uint64_t bytes;
     pyri_fetcher fetcher; /* of this thread */
     uint8_t *scratch;
@@ -59,12 +58,16 @@ static int
 flush(reading *r)
 {
     int err = 0;
+    const pyri_link *links = r->links.links;
+    for (size_t i = 0; i < r->n; i++) {
+        r->jobs[i].links = links;
+        links += r->jobs[i].n;
+    }
     if (r->n <= 1 || r->bytes <= ALONE)
         err = pyri_fetch_run(&r->fetcher, r->jobs, r->n);
     else
         err = pyri_pool_run((r->n + GROUP - 1) / GROUP, fetch_group, r);
-    for (size_t i = 0; i < r->n; i++)
-        pyri_chain_reset(&r->chains[i]);
+    pyri_chain_reset(&r->links);
     r->n = 0;
     r->bytes = 0;
     return err;
@@ -104,19 +107,10 @@ static int
 widen(reading *r)
 {
     pyri_fetch *jobs = malloc(WINDOW * sizeof *jobs);
-    pyri_chain *chains = calloc(WINDOW, sizeof *chains);
-    if (!jobs || !chains) {
-        free(jobs);
-        free(chains);
+    if (!jobs)
         return pyri_fail_nomem("a read");
-    }
-    for (size_t i = 0; i < r->n; i++) {
-        jobs[i] = r->jobs[i];
-        chains[i] = r->chains[i];
-        jobs[i].chain = &chains[i];
-    }
+    memcpy(jobs, r->few, sizeof r->few);
     r->jobs = jobs;
-    r->chains = chains;
     r->room = WINDOW;
     return 0;
 }
@@ -128,11 +122,19 @@ want(reading *r, const pyri_hit *hit, const pyri_box *box)
     int err = r->n == FEW && r->room == FEW ? widen(r) : 0;
     if (err < 0)
         return err;
-    pyri_chain *chain = &r->chains[r->n];
-    err = pyri_chain_load(chain, &r->snap->tree, hit->pos, &hit->node, box, 0);
+    int first = r->links.n;
+    err = pyri_chain_load(&r->links, &r->snap->tree, hit->pos, &hit->node, box,
+                          0);
     if (err < 0)
         return err;
-    r->jobs[r->n++] = (pyri_fetch){chain, *box, memory_of(r, box->lo), NULL};
+    pyri_fetch *job = &r->jobs[r->n++];
+    job->n = r->links.n - first; /* flush() tells where they are */
+    job->to = memory_of(r, box->lo);
+    job->sum = NULL;
+    for (int d = 0; d < s->ndim; d++) {
+        job->box.lo[d] = box->lo[d];
+        job->box.hi[d] = box->hi[d];
+    }
     r->bytes += pyri_box_cells(s->ndim, box) * pyri_type_size(s->type);
     return r->n == WINDOW ? flush(r) : 0;
 }
@@ -207,11 +209,13 @@ read_through(reading *r, const pyri_hit *hit, size_t size)
         r->scratch_size = size;
     }
     pyri_chain chain = {0};
-    pyri_fetch job = {.chain = &chain, .box = hit->box};
+    pyri_fetch job = {.box = hit->box};
     job.to = pyri_mem_dense(s->ndim, pyri_type_size(s->type), &hit->box,
                             r->scratch);
     int err = pyri_chain_load(&chain, &r->snap->tree, hit->pos, &hit->node,
                               &hit->box, 0);
+    job.links = chain.links;
+    job.n = chain.n;
     if (err == 0)
         err = pyri_fetch_run(&r->fetcher, &job, 1);
     pyri_chain_fini(&chain);
@@ -270,22 +274,18 @@ pyri_read(pyri_array *a, pyr_version v, const pyri_part *parts, size_t n)
         return err;
     r.array = a;
     r.snap = &snap;
-    r.jobs = r.few_jobs;
-    r.chains = r.few_chains;
+    r.jobs = r.few;
+    r.links = (pyri_chain){0};
     r.room = FEW;
     r.n = 0;
     r.bytes = 0;
     r.fetcher = (pyri_fetcher){.array = a, .reader = snap.reader};
     r.scratch = NULL;
     r.scratch_size = 0;
-    memset(r.few_chains, 0, sizeof r.few_chains);
     err = read_parts(&r, parts, n);
-    for (size_t i = 0; i < r.room; i++)
-        pyri_chain_fini(&r.chains[i]);
-    if (r.room != FEW) {
+    if (r.jobs != r.few)
         free(r.jobs);
-        free(r.chains);
-    }
+    pyri_chain_fini(&r.links);
     pyri_fetcher_fini(&r.fetcher);
     free(r.scratch);
     pyri_snapshot_close(&snap);

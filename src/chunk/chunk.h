@@ -56,6 +56,11 @@ void pyri_summary_encode(const pyri_summary *s, pyr_type type,
 int pyri_summary_decode(pyri_summary *s, pyr_type type,
                         const uint8_t in[PYRI_SUMMARY_BYTES]);
 
+/* Is it of cells that are all the same? Then their bits and how many. Looks at
+ * a stored summary without decoding the rest. */
+bool pyri_summary_peek_same(const uint8_t *in, uint64_t *bits,
+                            uint64_t *count);
+
 /* --- codecs (codec_blosc.c) ------------------------------------------------------ */
 
 bool pyri_codec_valid(int codec, int level); /* level 0: chosen */

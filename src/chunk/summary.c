@@ -365,3 +365,11 @@ pyri_summary_decode(pyri_summary *s, pyr_type type,
     pyri_summary_init(s);
     return pyri_fail(PYR_ECORRUPT, "summary of cells: %s", wrong);
 }
+
+bool
+pyri_summary_peek_same(const uint8_t *in, uint64_t *bits, uint64_t *count)
+{
+    *bits = pyri_load64(in + 32);
+    *count = pyri_load64(in + 8);
+    return pyri_load64(in) & FLAG_EQUAL;
+}

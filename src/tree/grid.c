@@ -52,9 +52,8 @@ pyri_grid_domain(const pyri_grid *g, int level, const uint64_t *pos,
 {
     for (int d = 0; d < g->ndim; d++) {
         unsigned shift = g->shift[level][d];
-        pyri_u128 chunks = (pyri_u128)pos[d] << shift;
-        pyri_u128 lo = chunks * g->chunk[d];
-        pyri_u128 hi = (chunks + ((pyri_u128)1 << shift)) * g->chunk[d];
+        pyri_u128 size = (pyri_u128)g->chunk[d] << shift;
+        pyri_u128 lo = size * pos[d], hi = lo + size;
         out->lo[d] = lo > UINT64_MAX ? UINT64_MAX : (uint64_t)lo;
         out->hi[d] = hi > UINT64_MAX ? UINT64_MAX : (uint64_t)hi;
     }

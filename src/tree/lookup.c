@@ -123,7 +123,7 @@ child_same(const walk *w, const pyri_node *node, unsigned slot,
     const pyri_form *form = w->t->form;
     uint64_t count;
     if (w->t->leaves_only ||
-        !pyri_node_same(node, slot, w->t->type, bits, &count))
+        !pyri_node_same(node, slot, bits, &count))
         return false;
     pyri_box domain, shape = {.lo = {0}};
     int n = w->t->grid->ndim;

@@ -185,14 +185,9 @@ pyri_node_entry(const pyri_node *node, unsigned slot, pyr_type type,
 }
 
 bool
-pyri_node_same(const pyri_node *node, unsigned slot, pyr_type type,
-               uint64_t *bits, uint64_t *count)
+pyri_node_same(const pyri_node *node, unsigned slot, uint64_t *bits,
+               uint64_t *count)
 {
-    pyri_entry e;
     const uint8_t *at = entry_at(node, slot);
-    if (!(at[0] & 1) || decode_about(at[0], at + 8, type, &e.about) < 0)
-        return false;
-    *bits = e.about.summary.min;
-    *count = e.about.summary.count;
-    return e.about.summary.equal;
+    return at[0] & 1 && pyri_summary_peek_same(at + 32, bits, count);
 }

@@ -99,8 +99,8 @@ int pyri_node_entry(const pyri_node *node, unsigned slot, pyr_type type,
                     pyri_entry *out);
 /* True, and the value, if the child's cells are all the same: `count` of
  * them. */
-bool pyri_node_same(const pyri_node *node, unsigned slot, pyr_type type,
-                    uint64_t *bits, uint64_t *count);
+bool pyri_node_same(const pyri_node *node, unsigned slot, uint64_t *bits,
+                    uint64_t *count);
 
 /* --- leaves (leaf.c) ------------------------------------------------------------------------ */
 
