@@ -122,9 +122,10 @@ PYR_API int pyr_write_as(pyr_array *array, pyr_type type,
                          const uint64_t *offset, const uint64_t *size,
                          const void *buf, pyr_version *made);
 
-#define PYR_WRITE_NOWAIT 1u /* return when the version is complete and durable,
-                               though earlier ones may still be in flight; it
-                               is published when they are (pyr_wait) */
+#define PYR_WRITE_NOWAIT 1u /* return when the version is complete, though
+                               earlier ones may still be in flight; it is
+                               published, and from then on as durable as any,
+                               when they are (pyr_wait) */
 
 typedef struct pyr_write_options {
     unsigned    flags;

@@ -4,7 +4,7 @@
  * The index of a chunk along each axis is taken bit by bit, in the order of
  * the form, finest first; every four bits make a level:
  *
- *     order   y x y x | y x y x | y x          2-D, 32 x 32 chunks
+ *     order   x y x y | x y x y | x y          (y, x), 32 x 32 chunks
  *     level      1         2       3
  *
  * so a node of level l covers, along each axis, as many bits as the axis has

@@ -6,8 +6,10 @@
 
 /* --- fenced -------------------------------------------------------------- */
 
+/* Others write `n` times while it sleeps: once is just enough to resolve its
+ * version, more may sweep up behind it. */
 static void
-fence_one(const char *point)
+fence_one(const char *point, uint32_t n)
 {
     place p;
     int before = check_failures;
@@ -16,13 +18,16 @@ fence_one(const char *point)
     victim.extra = 1; /* once, it may write again */
     pid_t pv = start_at(point, "stop", 2, &victim);
     REQUIRE(is_stopped(pv));
-    others_can_write(&p);
+    job other = writer_of(&p, n);
+    CHECK(proc_ends_well(start(NULL, &other), BOUND));
     work_report r = check_replay(&p);
-    CHECK(r.nothing == 1 && r.acked == 6 && r.unsure == 1 && r.landed == 0);
+    CHECK(r.nothing == 1 && r.acked == 1 + n);
+    CHECK(r.unsure == 1 && r.landed == 0);
     kill(pv, SIGCONT);
     CHECK(proc_ends_well(pv, BOUND));
     r = check_replay(&p);
-    CHECK(r.nothing == 1 && r.fenced == 1 && r.acked == 8 && r.unsure == 0);
+    CHECK(r.nothing == 1 && r.fenced == 1 && r.unsure == 0);
+    CHECK(r.acked == 3 + n);
     if (check_failures > before)
         printf("# when stopped at %s\n", point);
     place_close(&p);
@@ -31,9 +36,11 @@ fence_one(const char *point)
 static void
 a_writer_that_wakes_up_late_is_told_so_and_changes_nothing(void)
 {
-    fence_one("ticket.taken");
-    fence_one("write.taken");
-    fence_one("write.built");
+    for (uint32_t n = 1; n <= 5; n += 2) {
+        fence_one("ticket.taken", n);
+        fence_one("write.taken", n);
+        fence_one("write.built", n);
+    }
 }
 
 static void

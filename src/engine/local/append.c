@@ -22,6 +22,7 @@ void
 pyri_segments_init(pyri_segments *p)
 {
     pthread_mutex_init(&p->lock, NULL);
+    pthread_mutex_init(&p->opening, NULL);
     pthread_cond_init(&p->freed, NULL);
 }
 
@@ -70,19 +71,24 @@ is_excluded(const pyri_segment *g, uint64_t exclude)
     return g->where.dir < PYRI_MAX_DIRS && (exclude >> g->where.dir & 1);
 }
 
-/* A free segment with room, made busy; NULL if there is none. */
+/* The shortest free segment with room, made busy; NULL if there is none. Until
+ * a site has one for each directory it opens more: so that all are used. */
 static pyri_segment *
-find_free(pyri_segments *p, uint64_t size, uint64_t exclude)
+find_free(pyri_segments *p, size_t dirs, uint64_t size, uint64_t exclude)
 {
+    pyri_segment *best = NULL;
+    if (p->n < dirs && p->n < PYRI_MAX_OPEN_SEGMENTS)
+        return NULL;
     for (size_t i = 0; i < p->n; i++) {
         pyri_segment *g = p->open[i];
         if (!g->busy && !atomic_load(&g->poisoned) &&
-            !is_excluded(g, exclude) && pyri_segment_has_room(g, size)) {
-            g->busy = true;
-            return g;
-        }
+            !is_excluded(g, exclude) && pyri_segment_has_room(g, size) &&
+            (!best || (dirs > 1 && g->end < best->end)))
+            best = g;
     }
-    return NULL;
+    if (best)
+        best->busy = true;
+    return best;
 }
 
 /* A free segment of no use for this blob, made busy; NULL if there is none. */
@@ -181,7 +187,7 @@ reserve(pyri_site *s, uint64_t size, uint64_t exclude, pyri_segment **out,
     int err = 0;
     *fresh = false;
     pthread_mutex_lock(&p->lock);
-    while (!p->broken && !(*out = find_free(p, size, exclude))) {
+    while (!p->broken && !(*out = find_free(p, s->dirs.n, size, exclude))) {
         if (p->n < PYRI_MAX_OPEN_SEGMENTS) {
             *fresh = true;
             *out = new_segment();
@@ -206,6 +212,29 @@ reserve(pyri_site *s, uint64_t size, uint64_t exclude, pyri_segment **out,
     return err;
 }
 
+/* Open a segment in the best directory that we do not append to yet, if there
+ * is one. One thread at a time, so that each sees what the others chose. */
+static int
+open_apart(pyri_site *s, uint64_t exclude, pyri_segment *g)
+{
+    pyri_segments *p = &s->segments;
+    uint64_t used = 0, all = s->dirs.n >= 64 ? ~UINT64_C(0)
+                                             : (UINT64_C(1) << s->dirs.n) - 1;
+    pthread_mutex_lock(&p->opening);
+    pthread_mutex_lock(&p->lock);
+    for (size_t i = 0; i < p->n; i++)
+        if (p->open[i]->where.dir < PYRI_MAX_DIRS)
+            used |= UINT64_C(1) << p->open[i]->where.dir;
+    pthread_mutex_unlock(&p->lock);
+    if ((exclude | used) == all)
+        used = 0;
+    int err = pyri_segment_open(s, exclude | used, g);
+    if (err < 0 && used)
+        err = pyri_segment_open(s, exclude, g);
+    pthread_mutex_unlock(&p->opening);
+    return err;
+}
+
 /* Gives a segment with room for `size` bytes; the caller releases it. On
  * failure *dir says where, if that is known (else SIZE_MAX). */
 static int
@@ -219,7 +248,7 @@ acquire(pyri_site *s, uint64_t size, uint64_t exclude, pyri_segment **out,
     if (err < 0)
         return err;
     /* One taken over may lack the room; leave it to smaller blobs. */
-    if (fresh && (err = pyri_segment_open(s, exclude, g)) == 0 &&
+    if (fresh && (err = open_apart(s, exclude, g)) == 0 &&
         !pyri_segment_has_room(g, size)) {
         pyri_place_leave(s, g->where);
         close(g->fd);
@@ -321,5 +350,6 @@ pyri_segments_fini(pyri_site *s)
         drop_ref(g);
     }
     pthread_cond_destroy(&p->freed);
+    pthread_mutex_destroy(&p->opening);
     pthread_mutex_destroy(&p->lock);
 }

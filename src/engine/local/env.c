@@ -9,6 +9,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 
 enum {
     MAX_READERS = 1024, /* read transactions at once, in all processes */
@@ -79,16 +80,26 @@ open_once(const pyri_env_plan *plan, uint64_t map_size, MDB_env **out)
     return rc;
 }
 
+static bool
+has_address_space(uint64_t size)
+{
+    void *at = mmap(NULL, (size_t)size, PROT_NONE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (at != MAP_FAILED)
+        munmap(at, (size_t)size);
+    return at != MAP_FAILED;
+}
+
 int
 pyri_env_open(const pyri_env_plan *plan, MDB_env **out)
 {
-    int rc = ENOMEM;
+    int i = 0, dead;
     *out = NULL;
-    for (int i = 0; i < 3 && rc == ENOMEM; i++)
-        rc = open_once(plan, plan->map_sizes[i], out);
+    while (i < 2 && !has_address_space(plan->map_sizes[i]))
+        i++;
+    int rc = open_once(plan, plan->map_sizes[i], out);
     if (rc != 0)
         return pyri_fail_mdb(rc, "%s", plan->path);
-    int dead;
     mdb_reader_check(*out, &dead);
     return 0;
 }

@@ -26,6 +26,12 @@ typedef struct pyri_env_plan {
     unsigned flags;      /* MDB_*, beside MDB_NOTLS */
 } pyri_env_plan;
 
+/*
+ * One process at a time may do this to an environment: if it fails or is
+ * killed half-way, LMDB leaves a table of readers that says "transaction 0",
+ * and a process that waited for it meanwhile would go on with that, writing
+ * over newer transactions. One that comes after sets the table up again.
+ */
 int pyri_env_open(const pyri_env_plan *plan, MDB_env **out);
 
 /* Transactions. A write transaction is the caller's thread's own. */

@@ -1,5 +1,5 @@
 /*
- * engine/local/file.c - small text files, read and replaced whole.
+ * engine/local/file.c - paths, and small text files read and replaced whole.
  */
 #include "engine/local/local.h"
 
@@ -9,6 +9,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 int
@@ -19,6 +20,21 @@ pyri_path_join(char *out, size_t room, const char *path, const char *name)
     if (n < 0 || (size_t)n >= room)
         return pyri_fail(PYR_EINVAL, "%s/%s: the path is too long", path,
                          name);
+    return 0;
+}
+
+int
+pyri_path_lock(const char *path, int *fd)
+{
+    *fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (*fd < 0)
+        return pyri_fail_errno(errno, "%s", path);
+    while (flock(*fd, LOCK_EX) < 0)
+        if (errno != EINTR) {
+            int err = pyri_fail_errno(errno, "%s: lock", path);
+            close(*fd);
+            return err;
+        }
     return 0;
 }
 

@@ -25,12 +25,10 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -379,15 +377,9 @@ pyri_format_create(const char *path, const pyr_store_options *options)
     int err = make_directory(path);
     if (err < 0)
         return err;
-    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0)
-        return pyri_fail_errno(errno, "%s", path);
-    while (flock(fd, LOCK_EX) < 0)
-        if (errno != EINTR) {
-            err = pyri_fail_errno(errno, "%s", path);
-            close(fd);
-            return err;
-        }
+    int fd;
+    if ((err = pyri_path_lock(path, &fd)) < 0)
+        return err;
     err = make_locked(path, options);
     close(fd);
     return err;

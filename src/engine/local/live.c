@@ -19,11 +19,9 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -100,23 +98,6 @@ reset(pyri_site *s)
     return pyri_file_write(path, text, false);
 }
 
-/* Make live/ valid, with the store's directory locked. */
-static int
-make_valid(pyri_site *s)
-{
-    int fd = open(s->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), err = 0;
-    bool valid = false;
-    if (fd < 0)
-        return pyri_fail_errno(errno, "%s", s->path);
-    while (flock(fd, LOCK_EX) < 0 && err == 0)
-        if (errno != EINTR)
-            err = pyri_fail_errno(errno, "%s: lock", s->path);
-    if (err == 0 && (err = is_valid(s, &valid)) == 0 && !valid)
-        err = reset(s);
-    close(fd);
-    return err;
-}
-
 /* --- opening ---------------------------------------------------------------------- */
 
 static int
@@ -158,24 +139,34 @@ open_or_close(pyri_site *s)
 int
 pyri_live_open(pyri_site *s)
 {
+    int fd, err;
+    bool valid;
     if (atomic_load(&s->live_ready))
         return 0;
-    int err = make_valid(s);
-    return err < 0 ? err : open_or_close(s);
+    if ((err = pyri_path_lock(s->path, &fd)) < 0)
+        return err;
+    err = is_valid(s, &valid);
+    if (err == 0 && !valid)
+        err = reset(s);
+    if (err == 0)
+        err = open_or_close(s);
+    close(fd);
+    return err;
 }
 
 int
 pyri_live_try(pyri_site *s)
 {
     char path[PATH_MAX];
-    bool valid;
-    int err = pyri_path_join(path, sizeof path, s->path, "live/data.mdb");
+    bool valid = false;
+    int fd, err = pyri_path_join(path, sizeof path, s->path, "live/data.mdb");
     if (err < 0 || s->meta_readonly || atomic_load(&s->live_ready) ||
-        access(path, W_OK) < 0)
+        access(path, W_OK) < 0 || (err = pyri_path_lock(s->path, &fd)) < 0)
         return err;
-    if ((err = is_valid(s, &valid)) < 0 || !valid)
-        return 0;
-    return open_or_close(s);
+    if ((err = is_valid(s, &valid)) == 0 && valid)
+        err = open_or_close(s);
+    close(fd);
+    return err;
 }
 
 void

@@ -68,6 +68,8 @@ int pyri_format_create(const char *path, const pyr_store_options *options);
 /* Why there is no store at `path`: PYR_ENOTFOUND or PYR_EFORMAT. */
 int pyri_format_missing(const char *path);
 
+/* --- file.c: paths and small files --------------------------------------------- */
+
 /* The whole of a small text file, ended by zero. PYR_ENOTFOUND, PYR_EIO;
  * PYR_EFORMAT if it is larger than `room` or no text. */
 int pyri_file_read(const char *path, char *out, size_t room);
@@ -76,6 +78,10 @@ int pyri_file_write(const char *path, const char *text, bool durable);
 
 /* STORE/name; PYR_EINVAL if that is too long. */
 int pyri_path_join(char *out, size_t room, const char *path, const char *name);
+
+/* Lock a directory against others who do so; closing *fd ends it. Held while a
+ * store is made, opened or put in order, never for longer. */
+int pyri_path_lock(const char *path, int *fd);
 
 /* --- place.c: the data directories, and the choice among them ------------------ */
 
@@ -129,6 +135,7 @@ int pyri_segment_check(const pyri_site *s, const uint8_t *header, size_t dir,
 enum { PYRI_MAX_OPEN_SEGMENTS = 8 };
 
 typedef struct pyri_segments {
+    pthread_mutex_t opening; /* held while one more is opened */
     pthread_mutex_t lock; /* guards everything below */
     pthread_cond_t freed;
     pyri_segment *open[PYRI_MAX_OPEN_SEGMENTS];

@@ -428,7 +428,7 @@ fault_in(pyri_site *s, pyri_map *m, uint64_t from, uint64_t size)
 static int
 get_one(pyri_site *s, pyri_reader *r, pyri_blob_get *g)
 {
-    pyri_map *m;
+    pyri_map *m = NULL;
     uint64_t from, end;
     int err = get_map(s, r, g->ref.a, &m);
     if (err < 0)

@@ -72,28 +72,38 @@ may_write(const char *path)
            (access(name, W_OK) == 0 || errno == ENOENT);
 }
 
-int
-pyri_meta_open(pyri_site *s, bool readonly)
+static int
+open_env(pyri_site *s, const char *path)
 {
-    char path[PATH_MAX];
-    int err = pyri_path_join(path, sizeof path, s->path, "meta");
-    if (err < 0)
-        return err;
     pyri_env_plan plan = {
         .path = path,
         .map_sizes = {UINT64_C(1) << 40, UINT64_C(1) << 36, UINT64_C(1) << 33},
         .flags = s->format.durability == PYR_DURABILITY_OS ? MDB_NOSYNC : 0};
-    s->meta_readonly = !may_write(path);
-    if (s->meta_readonly && !readonly)
-        return pyri_fail(PYR_EREADONLY, "no permission to write to %s", path);
     if (s->meta_readonly)
         plan.flags |= MDB_RDONLY;
-    err = pyri_env_open(&plan, &s->meta);
+    int err = pyri_env_open(&plan, &s->meta);
     if (err < 0 && s->meta_readonly) {
         plan.flags |= MDB_NOLOCK; /* not even the lock file may be written */
         err = pyri_env_open(&plan, &s->meta);
     }
     return err < 0 ? err : open_all(s, !s->meta_readonly);
+}
+
+int
+pyri_meta_open(pyri_site *s, bool readonly)
+{
+    char path[PATH_MAX];
+    int fd, err = pyri_path_join(path, sizeof path, s->path, "meta");
+    if (err < 0)
+        return err;
+    s->meta_readonly = !may_write(path);
+    if (s->meta_readonly && !readonly)
+        return pyri_fail(PYR_EREADONLY, "no permission to write to %s", path);
+    if ((err = pyri_path_lock(s->path, &fd)) < 0)
+        return err;
+    err = open_env(s, path);
+    close(fd);
+    return err;
 }
 
 void
@@ -339,7 +349,7 @@ pyri_meta_scan_records(pyri_site *s, pyri_reader *r, pyri_bytes prefix,
 static int
 make_array(pyri_site *s, MDB_txn *txn, const pyri_edit *e)
 {
-    pyri_head head;
+    pyri_head head = {0};
     bool found;
     int err = find_head(s, txn, e->array, &head, &found);
     if (err < 0)
@@ -406,7 +416,7 @@ int
 pyri_meta_get_version(pyri_site *s, pyri_reader *r, uint64_t array,
                       uint64_t version, pyri_bytes *record, bool *found)
 {
-    pyri_head head;
+    pyri_head head = {0};
     uint8_t key[VERSION_KEY];
     MDB_val v;
     *record = (pyri_bytes){0};
@@ -487,7 +497,7 @@ pyri_meta_scan_versions(pyri_site *s, pyri_reader *r, uint64_t array,
                         uint64_t first, uint64_t last, pyri_version_fn *each,
                         void *ctx)
 {
-    pyri_head head;
+    pyri_head head = {0};
     MDB_cursor *cursor;
     int err = pyri_meta_head(s, r->txn, array, &head);
     if (err < 0)
@@ -545,7 +555,7 @@ drop_all_above(pyri_site *s, MDB_txn *txn)
         return err;
     err = pyri_env_step(cursor, MDB_SET_RANGE, prefix, &key, &value, &more);
     while (err == 0 && more) {
-        pyri_head head;
+        pyri_head head = {0};
         uint64_t array = key.mv_size == HEAD_KEY
             ? pyri_load64_be((const uint8_t *)key.mv_data + 1) : 0;
         if ((err = decode_head(&value, array, &head)) == 0 &&

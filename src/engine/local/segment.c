@@ -47,7 +47,7 @@
 enum {
     HEADER_SUM = 72,
     UNALIGNED = 64,    /* where other blobs begin */
-    IOV_BATCH = 256,   /* pieces gathered into one write */
+    IOV_BATCH = 1024,  /* pieces gathered into one write: as many as go */
     NAME_TRIES = 100,
     TAKE_TRIES = 8
 };
