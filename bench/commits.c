@@ -36,6 +36,13 @@ some_cells(writer *w)
     return w->cells + bench_place(&w->seed, POOL, BOX * BOX);
 }
 
+static bool
+late(const writer *w, bench_time start)
+{
+    return w->limit > 0 && w->done % 16 == 15 &&
+           bench_since(start).wall > w->limit;
+}
+
 static void
 commit_boxes(void *ctx)
 {
@@ -46,8 +53,7 @@ commit_boxes(void *ctx)
         uint64_t offset[2] = {bench_place(&w->seed, EDGE, BOX),
                               bench_place(&w->seed, EDGE, BOX)};
         OK(pyr_write(w->array, offset, size, some_cells(w), NULL));
-        if (w->limit > 0 && w->done % 64 == 63 &&
-            bench_since(start).wall > w->limit)
+        if (late(w, start))
             break;
     }
 }
@@ -56,11 +62,14 @@ static void
 append_boxes(void *ctx)
 {
     writer *w = ctx;
+    bench_time start = bench_now();
     for (w->done = 0; w->done < w->count; w->done++) {
         bench_pwrite(w->fd, some_cells(w), BOX_BYTES, w->at);
         w->at += BOX_BYTES;
         if (w->sync)
             SYS(fdatasync(w->fd));
+        if (late(w, start))
+            break;
     }
 }
 
@@ -136,17 +145,19 @@ history(void)
                 "history|commits/s|us each|CPU us each|bare append us|"
                 "KiB stored each|against first");
     double first = 0, last = 0;
-    for (int step = 0; step < 10; step++) {
+    bool stopped = false;
+    bench_time start = bench_now();
+    for (int step = 0; step < 10 && !stopped; step++) {
         last = grow(store, &w, &bare, step, first);
         if (step == 0)
             first = last;
-        if (w.done < w.count)
-            break;
+        stopped = w.done < w.count ||
+                  bench_since(start).wall > (bench_quick ? 15 : 90);
     }
     bench_note("First step: target >= 10000/s, %s. Last against first: target "
                ">= 0.90, %s.%s", bench_at_least(first, 10000),
                bench_at_least(last / first, 0.9),
-               w.done < w.count ? " STOPPED EARLY: too slow." : "");
+               stopped ? " STOPPED EARLY: too slow." : "");
     pyr_array_close(w.array);
     pyr_close(store);
     bench_remove(bench_path("history"));
@@ -177,7 +188,7 @@ rate_of(const contest *c, hands *h, bench_job *job, writer *w, int members)
 {
     int done = 0;
     w->count = c->count * c->size / members;
-    w->limit = bench_quick ? 2 : 4;
+    w->limit = bench_quick ? 1 : 2;
     if (h->rank == 0)
         bench_warm(warm_bytes(c->count * c->size));
     bench_time t = bench_together(h->crew, h->rank,
@@ -219,7 +230,10 @@ compete(bench_crew *crew, int rank, void *ctx)
     OK(pyr_array_open(store, "one", &h.one.array));
     OK(pyr_array_open(store, "all", &h.all.array));
     bench_sample bare1 = {0}, bareP = {0}, one = {0}, all = {0};
+    double deadline = bench_now().wall + (bench_quick ? 3 : 12);
     for (int i = 0; i < c->reps; i++) {
+        if (i > 0 && bench_over(crew, rank, deadline))
+            break;
         bench_add(&all, rate_of(c, &h, commit_boxes, &h.all, c->size));
         bench_add(&bareP, rate_of(c, &h, append_boxes, &h.bare, c->size));
         bench_add(&one, rate_of(c, &h, commit_boxes, &h.one, 1));
@@ -293,6 +307,7 @@ compete_threads(bench_crew *crew, int rank, void *ctx)
         w[i].sync = c->durability == PYR_DURABILITY_COMMIT;
         w[i].fd = bench_create(bench_path("bare%d", i));
         w[i].count = c->count;
+        w[i].limit = bench_quick ? 1 : 2;
     }
     bench_warm(warm_bytes(3 * c->reps * c->count * c->size));
     for (int i = 0; i < c->reps; i++) {
@@ -326,7 +341,7 @@ main(int argc, char **argv)
 {
     bench_begin(argc, argv);
     history();
-    int reps = bench_quick ? 3 : 5;
+    int reps = bench_quick ? 3 : 7;
     bench_table("Commits of 32 KiB boxes, several writers",
                 "case|bare/s, 1 writer|bare/s, all writers|"
                 "pyramid/s, 1 writer|pyramid/s, all|all/bare 1|"

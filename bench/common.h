@@ -131,6 +131,9 @@ void bench_meet(bench_crew *crew);
 bench_time bench_together(bench_crew *crew, int rank, bench_job *job,
                           void *ctx);
 
+/* Has this time passed? All get the same answer. */
+bool bench_over(bench_crew *crew, int rank, double deadline);
+
 /* --- tables -------------------------------------------------------------- */
 
 /* Begin a table: Markdown whose columns stand under each other. Columns are

@@ -18,6 +18,7 @@
 
 struct bench_crew {
     int               size;
+    bool              over;
     pthread_barrier_t barrier;
     struct {
         bool   worked;
@@ -109,4 +110,15 @@ bench_together(bench_crew *crew, int rank, bench_job *job, void *ctx)
     bench_time all = join(crew);
     bench_meet(crew); /* nobody starts anew before all have looked */
     return all;
+}
+
+bool
+bench_over(bench_crew *crew, int rank, double deadline)
+{
+    if (rank == 0)
+        crew->over = bench_now().wall > deadline;
+    bench_meet(crew);
+    bool over = crew->over;
+    bench_meet(crew);
+    return over;
 }

@@ -28,6 +28,7 @@
 enum { CHUNK = 1024, CHUNK_BYTES = CHUNK * CHUNK };
 enum { RAW, FLOOR, PYRAMID, SIDES };
 enum { WRITE, READ, AGAIN, PHASES };
+enum { LEAST = 3 }; /* rounds, however slow the machine is */
 
 /* What one process has in hand. */
 typedef struct job {
@@ -236,13 +237,17 @@ report(const char *what, int size, const result r[SIDES], bool target)
 }
 
 static void
-rounds(job *j, int n)
+rounds(job *j, int n, double seconds)
 {
+    double deadline = bench_now().wall + seconds;
     static result r[PHASES][SIDES];
     memset(r, 0, sizeof r);
     if (j->rank == 0)
         bench_settle();
     for (int i = 0; i < n * SIDES; i++) {
+        if (i >= LEAST * SIDES && i % SIDES == 0 &&
+            bench_over(j->crew, j->rank, deadline))
+            break;
         /* each round starts with another side */
         int side = (i % SIDES + i / SIDES) % SIDES;
         if (side == PYRAMID)
@@ -275,9 +280,9 @@ work(bench_crew *crew, int rank, void *ctx)
     j.url = bench_path("store");
     bench_fill(j.cells, j.bytes, (uint64_t)rank + 1);
     j.durability = PYR_DURABILITY_OS;
-    rounds(&j, bench_quick ? 5 : 9);
+    rounds(&j, bench_quick ? 5 : 15, bench_quick ? 6 : 25);
     j.durability = PYR_DURABILITY_COMMIT;
-    rounds(&j, bench_quick ? 3 : 7);
+    rounds(&j, bench_quick ? 5 : 9, bench_quick ? 4 : 15);
 }
 
 int

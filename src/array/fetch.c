@@ -130,6 +130,17 @@ set_seen(const pyri_blob_get *get, uint64_t first, uint64_t n)
                                  memory_order_relaxed);
 }
 
+/* Were all blocks from the first to the last byte verified before? */
+static bool
+span_seen(const pyri_frag *g, const pyri_blob_get *gets, uint64_t from,
+          uint64_t to)
+{
+    uint64_t first = from / PYRI_BLOCK;
+    return gets->seen && pyri_frag_aligned(g) &&
+           all_seen(&gets[1], gets->size / PYRI_BLOCK + first,
+                    (to + PYRI_BLOCK - 1) / PYRI_BLOCK - first);
+}
+
 /* Verify payload bytes [from, to) of a fragment, given its two gets. */
 static int
 verify(const pyri_frag *g, const pyri_blob_get *gets, uint64_t from,
@@ -210,15 +221,17 @@ copy_plain(pyri_fetcher *f, const pyri_frag *g, const pyri_blob_get *gets,
         g->stored != pyri_box_cells(n, &g->box) * cell)
         return pyri_fail(PYR_ECORRUPT, "a fragment has the wrong size");
     pyri_mem src = pyri_mem_dense(n, cell, &g->box, NULL);
-    extents(n, box, extent);
     pyri_rows rows;
-    pyri_rows_of(n, cell, extent, src.step, &rows);
-    if (end - from <= rows.pieces * (rows.run + PYRI_BLOCK))
-        err = verify(g, gets, from, end);
-    else
-        err = verify_rows(g, gets, &rows, 0, from);
-    if (err < 0)
-        return err;
+    extents(n, box, extent);
+    if (sum || !span_seen(g, gets, from, end)) {
+        pyri_rows_of(n, cell, extent, src.step, &rows);
+        if (end - from <= rows.pieces * (rows.run + PYRI_BLOCK))
+            err = verify(g, gets, from, end);
+        else
+            err = verify_rows(g, gets, &rows, 0, from);
+        if (err < 0)
+            return err;
+    }
     src.base = (uint8_t *)(uintptr_t)gets[1].data +
                (gets[0].size + from - gets[1].offset);
     if (sum)

@@ -445,15 +445,19 @@ pyri_frag_decode(pyri_cursor *c, int ndim, const pyri_box *chunk, pyri_frag *f)
     f->kind = (pyri_frag_kind)(kind & ~(MASKED | FOLD));
     f->version = pyri_cursor_varint(c);
     bool good = decode_box(c, ndim, chunk, &f->box);
-    f->cells.lo = pyri_cursor_u64(c);
-    f->cells.hi = pyri_cursor_u64(c);
-    f->bits = f->stored = 0;
-    if (f->kind == PYRI_FRAG_SAME) {
-        f->bits = pyri_cursor_u64(c);
+    bool same = f->kind == PYRI_FRAG_SAME;
+    const uint8_t *at = pyri_cursor_take(c, same ? 24 : 32);
+    f->bits = f->stored = f->check = f->ref[0] = f->ref[1] = 0;
+    if (at) {
+        f->cells.lo = pyri_load64(at);
+        f->cells.hi = pyri_load64(at + 8);
+    }
+    if (at && same) {
+        f->bits = pyri_load64(at + 16);
         good &= !f->masked;
-    } else {
-        f->ref[0] = pyri_cursor_u64(c);
-        f->ref[1] = pyri_cursor_u64(c);
+    } else if (at) {
+        f->ref[0] = pyri_load64(at + 16);
+        f->ref[1] = pyri_load64(at + 24);
         f->stored = pyri_cursor_varint(c);
         f->check = pyri_cursor_u64(c);
         good &= f->kind <= PYRI_FRAG_PRESSED && f->stored > 0 &&

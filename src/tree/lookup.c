@@ -84,7 +84,12 @@ push(walk *w, const pending *p)
         w->stack = stack;
         w->room = room;
     }
-    w->stack[w->n++] = *p;
+    pending *top = &w->stack[w->n++];
+    top->label = p->label;
+    top->level = p->level;
+    top->stored = p->stored;
+    for (int d = 0; d < w->t->grid->ndim; d++)
+        top->pos[d] = p->pos[d];
     return 0;
 }
 
@@ -143,9 +148,12 @@ expand(walk *w, const pending *at, const pyri_node *node)
     const pyri_grid *g = w->t->grid;
     int err = 0, bits = g->norder - (at->level - 1) * PYRI_FAN_BITS;
     unsigned slots = 1u << (bits < PYRI_FAN_BITS ? bits : PYRI_FAN_BITS);
+    pending child;
     for (unsigned slot = 0; slot < slots && err == 0; slot++) {
-        pending child = {at->label, at->level - 1, at->stored, {0}};
         uint64_t same = w->t->fill;
+        child.label = at->label;
+        child.level = at->level - 1;
+        child.stored = at->stored;
         pyri_grid_child(g, at->level, at->pos, slot, child.pos);
         if (!wanted(w, child.level, child.pos))
             continue;

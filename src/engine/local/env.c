@@ -6,6 +6,7 @@
 #include "base/fail.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -73,6 +74,9 @@ open_once(const pyri_env_plan *plan, uint64_t map_size, MDB_env **out)
         (rc = mdb_env_set_maxdbs(env, MAX_NAMED)) == 0 &&
         (rc = mdb_env_open(env, plan->path, plan->flags | MDB_NOTLS,
                            MODE)) == 0) {
+        int fd;
+        if (mdb_env_get_fd(env, &fd) == 0)
+            fcntl(fd, F_SETFD, FD_CLOEXEC); /* 0.9.24 leaves it open */
         *out = env;
         return 0;
     }

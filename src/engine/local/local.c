@@ -86,11 +86,16 @@ site_of(pyri_engine *e)
 static void
 free_site(pyri_site *s)
 {
+    /* LMDB's open and close are kept apart, see env.h. */
+    int fd = -1;
+    bool locked = s->meta && pyri_path_lock(s->path, &fd) == 0;
     if (atomic_load(&s->live_ready))
         pyri_segments_fini(s);
     pyri_readers_fini(s);
     pyri_live_close(s);
     pyri_meta_close(s);
+    if (locked)
+        close(fd);
     pyri_maps_free(s->maps);
     pyri_dirs_fini(&s->dirs);
     pyri_format_fini(&s->format);

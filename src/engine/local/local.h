@@ -167,6 +167,9 @@ struct pyri_reader {
     struct MDB_txn *txn;  /* of meta */
     struct MDB_txn *live; /* of live; NULL until it is asked for */
     bool live_begun;
+    struct MDB_cursor *nodes; /* where the last node was found; NULL until one
+                                 is asked for */
+    bool nodes_begun;
     pyri_map **held;     /* mapped segments in use; the latest last */
     size_t nheld, held_room;
 };

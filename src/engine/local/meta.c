@@ -290,23 +290,40 @@ pyri_meta_put_nodes(pyri_site *s, MDB_txn *txn, const pyri_complete *c)
     return 0;
 }
 
+/* The reader's cursor. Nodes of one write are neighbours, and a cursor looks
+ * on the page where it is before it goes back to the root. */
+static int
+node_cursor(pyri_site *s, pyri_reader *r)
+{
+    int rc = 0;
+    if (!r->nodes)
+        rc = mdb_cursor_open(r->txn, s->tree_db, &r->nodes);
+    else if (!r->nodes_begun)
+        rc = mdb_cursor_renew(r->txn, r->nodes);
+    r->nodes_begun = rc == 0;
+    return rc ? pyri_fail_mdb(rc, "read metadata") : 0;
+}
+
 int
 pyri_meta_get_nodes(pyri_site *s, pyri_reader *r, pyri_node_get *gets,
                     size_t n)
 {
-    for (size_t i = 0; i < n; i++) {
+    int err = node_cursor(s, r);
+    for (size_t i = 0; i < n && err == 0; i++) {
         pyri_node_get *g = &gets[i];
         node_key key;
-        MDB_val v;
-        int err = make_node_key(&key, g->key);
-        if (err < 0 ||
-            (err = pyri_env_get(r->txn, s->tree_db, key.bytes, key.size, &v,
-                                &g->found)) < 0)
-            return err;
+        MDB_val v = {0, NULL};
+        if ((err = make_node_key(&key, g->key)) < 0)
+            break;
+        MDB_val k = {key.size, key.bytes};
+        int rc = mdb_cursor_get(r->nodes, &k, &v, MDB_SET_KEY);
+        g->found = rc == 0;
         g->value = g->found ? (pyri_bytes){v.mv_data, v.mv_size}
                             : (pyri_bytes){0};
+        if (rc != 0 && rc != MDB_NOTFOUND)
+            err = pyri_fail_mdb(rc, "read metadata");
     }
-    return 0;
+    return err;
 }
 
 /* --- records ------------------------------------------------------------------------ */

@@ -42,6 +42,8 @@ take_idle(pyri_readers *p)
 static void
 free_reader(pyri_reader *r)
 {
+    if (r->nodes)
+        mdb_cursor_close(r->nodes);
     mdb_txn_abort(r->txn);
     if (r->live)
         mdb_txn_abort(r->live);
@@ -104,6 +106,7 @@ pyri_reader_end(pyri_site *s, pyri_reader *r)
     if (r->live_begun)
         mdb_txn_reset(r->live);
     r->live_begun = false;
+    r->nodes_begun = false;
     unsigned from = my_hint();
     for (unsigned i = 0; i < PYRI_POOLED_READERS; i++) {
         pyri_reader *none = NULL;
