@@ -18,6 +18,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { SLAB = 128 << 10 }; /* bytes verified before they are copied */
+
 void
 pyri_fetcher_fini(pyri_fetcher *f)
 {
@@ -209,6 +211,10 @@ sum_rows(const pyri_schema *s, const pyri_rows *rows, int axis,
         sum_rows(s, rows, axis + 1, at, sum);
 }
 
+static int copy_halves(pyri_fetcher *f, const pyri_frag *g,
+                       const pyri_blob_get *gets, const pyri_box *box,
+                       pyri_mem to, pyri_summary *sum);
+
 static int
 copy_plain(pyri_fetcher *f, const pyri_frag *g, const pyri_blob_get *gets,
            const pyri_box *box, pyri_mem to, pyri_summary *sum)
@@ -223,7 +229,10 @@ copy_plain(pyri_fetcher *f, const pyri_frag *g, const pyri_blob_get *gets,
     pyri_mem src = pyri_mem_dense(n, cell, &g->box, NULL);
     pyri_rows rows;
     extents(n, box, extent);
-    if (sum || !span_seen(g, gets, from, end)) {
+    bool seen = span_seen(g, gets, from, end);
+    if (!seen && end - from > SLAB)
+        return copy_halves(f, g, gets, box, to, sum);
+    if (sum || !seen) {
         pyri_rows_of(n, cell, extent, src.step, &rows);
         if (end - from <= rows.pieces * (rows.run + PYRI_BLOCK))
             err = verify(g, gets, from, end);
@@ -239,6 +248,25 @@ copy_plain(pyri_fetcher *f, const pyri_frag *g, const pyri_blob_get *gets,
     else
         pyri_copy(n, cell, extent, to, src);
     return 0;
+}
+
+/* Cells that have yet to be verified are best copied a little at a time, as
+ * long as they are still in the nearest cache. */
+static int
+copy_halves(pyri_fetcher *f, const pyri_frag *g, const pyri_blob_get *gets,
+            const pyri_box *box, pyri_mem to, pyri_summary *sum)
+{
+    int n = f->array->schema.ndim, axis = 0;
+    pyri_box low = *box, high = *box;
+    while (box->hi[axis] - box->lo[axis] == 1)
+        axis++;
+    low.hi[axis] = high.lo[axis] =
+        box->lo[axis] + (box->hi[axis] - box->lo[axis]) / 2;
+    int err = copy_plain(f, g, gets, &low, to, sum);
+    if (err < 0)
+        return err;
+    return copy_plain(f, g, gets, &high,
+                      pyri_mem_move(n, to, box->lo, high.lo), sum);
 }
 
 static uint64_t

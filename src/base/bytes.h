@@ -8,6 +8,12 @@
 #include <stdint.h>
 #include <string.h>
 
+/* Cells are stored as they lie in memory, so that nothing is between a mapped
+ * file and the caller: that is little-endian. */
+#if __BYTE_ORDER != __LITTLE_ENDIAN
+#error "Pyramid needs a little-endian machine"
+#endif
+
 static inline uint16_t
 pyri_load16(const void *p)
 {

@@ -249,7 +249,7 @@ static void
 every_version_is_the_replay_of_the_writes_that_made_it(void)
 {
     crew c = {.processes = 4, .threads = 2, .sharing = SHARE_ARRAY,
-              .writes = (uint32_t)by_scale(150, 800, 5000), .batch = true,
+              .writes = (uint32_t)by_scale(150, 2000, 8000), .batch = true,
               .ms = (uint32_t)by_scale(1500, 4000, 30000)};
     crew_replays(&c, false, PYR_DURABILITY_OS);
 }
@@ -267,7 +267,7 @@ static void
 it_is_so_in_memory_with_threads(void)
 {
     crew c = {.processes = 2, .threads = 4, .sharing = SHARE_NOTHING,
-              .writes = (uint32_t)by_scale(100, 600, 5000), .batch = true,
+              .writes = (uint32_t)by_scale(100, 1500, 8000), .batch = true,
               .ms = (uint32_t)by_scale(1500, 3000, 20000)};
     crew_replays(&c, true, PYR_DURABILITY_OS);
 }
@@ -276,7 +276,7 @@ static void
 many_handles_of_one_store_in_one_process_agree(void)
 {
     crew c = {.processes = 1, .threads = 8, .sharing = SHARE_NOTHING,
-              .sample = 1, .writes = (uint32_t)by_scale(80, 400, 3000),
+              .sample = 1, .writes = (uint32_t)by_scale(80, 1200, 6000),
               .ms = (uint32_t)by_scale(1500, 3000, 20000)};
     crew_replays(&c, false, PYR_DURABILITY_OS);
 }
@@ -285,7 +285,7 @@ static void
 writes_that_do_not_wait_are_published_in_order(void)
 {
     crew c = {.processes = 3, .threads = 2, .sharing = SHARE_ARRAY,
-              .writes = (uint32_t)by_scale(100, 500, 4000), .nowait = true,
+              .writes = (uint32_t)by_scale(100, 1500, 6000), .nowait = true,
               .ms = (uint32_t)by_scale(1500, 3000, 20000)};
     crew_replays(&c, false, PYR_DURABILITY_OS);
 }
@@ -301,7 +301,7 @@ two_arrays_at_once_do_not_disturb_each_other(void)
     OK(work_create(&k, p.store, &other));
     crew c = {.url = p.url, .logs = p.logs[0], .seed = p.k.seed,
               .processes = 2, .threads = 2,
-              .writes = (uint32_t)by_scale(80, 400, 3000),
+              .writes = (uint32_t)by_scale(80, 1200, 6000),
               .ms = (uint32_t)by_scale(1500, 3000, 20000)};
     crew d = c;
     d.logs = p.logs[1];

@@ -157,6 +157,9 @@ do_one(const work *k, pyr_array *array, const work_order *o, uint32_t seq,
     log_line(log, &line);
     line.err = write_item(array, &item, o, seq, &line.version);
     line.to_ns = now_ns();
+    pyr_version latest = 0;
+    if (line.err == 0 && !(o->nowait && seq % o->nowait == 0))
+        line.unseen = pyr_latest(array, &latest) < 0 || latest < line.version;
     line.over = 1;
     log_line(log, &line);
     work_item_fini(&item);
@@ -412,6 +415,11 @@ check_fates(replay *r)
             r->out->landed += f->found != 0;
         } else if (l->err == 0) {
             r->out->acked++;
+            if (l->unseen) {
+                wrong(r, "version %" PRIu64 " was not published when its "
+                      "write returned", l->version);
+                return false;
+            }
             if (f->found != l->version) {
                 wrong(r, "w%" PRIu32 " s%" PRIu32 " was told version %" PRIu64
                       ", the history says %" PRIu64, l->writer, l->seq,

@@ -50,6 +50,7 @@ void work_item_fini(work_item *item);
 typedef struct work_line {
     uint32_t writer, seq;
     uint32_t over;      /* 0: begins, 1: has ended */
+    uint32_t unseen;    /* it waited, but was not published when it ended */
     int32_t err;
     uint64_t version;
     int64_t from_ns, to_ns;

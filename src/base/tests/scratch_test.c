@@ -8,7 +8,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-enum { MANY = 20, THREADS = 4, ROUNDS = 400, KIB = 1024 };
+enum { MANY = 20, THREADS = 4, ROUNDS = 4000, KIB = 1024 };
 
 static void
 a_buffer_holds_what_was_asked_for(void)

@@ -46,8 +46,10 @@ drop_ref(pyri_segment *g)
 {
     if (--g->refs > 0)
         return;
-    if (g->fd >= 0)
+    if (g->fd >= 0) {
+        pyri_segment_trim(g);
         close(g->fd);
+    }
     pthread_mutex_destroy(&g->sync_lock);
     free(g);
 }

@@ -11,11 +11,13 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/statvfs.h>
 
 enum {
     MAX_READERS = 1024, /* read transactions at once, in all processes */
     MAX_NAMED = 4,
-    MODE = 0666 /* less the umask */
+    MODE = 0666, /* less the umask */
+    NEARLY_NOTHING = 1 << 20 /* bytes left on a full disk */
 };
 
 static int
@@ -122,10 +124,23 @@ pyri_env_write(MDB_env *env, MDB_txn **out)
     return rc ? pyri_fail_mdb(rc, "begin to write metadata") : 0;
 }
 
+/* LMDB calls a write that came out short an input/output error. */
+static bool
+is_full(MDB_env *env)
+{
+    struct statvfs v;
+    int fd;
+    return mdb_env_get_fd(env, &fd) == 0 && fstatvfs(fd, &v) == 0 &&
+           (uint64_t)v.f_bavail * v.f_frsize < NEARLY_NOTHING;
+}
+
 int
 pyri_env_commit(MDB_txn *txn, const char *what)
 {
+    MDB_env *env = mdb_txn_env(txn);
     int rc = mdb_txn_commit(txn);
+    if (rc == EIO && is_full(env))
+        rc = ENOSPC;
     return rc ? pyri_fail_mdb(rc, "%s", what) : 0;
 }
 

@@ -13,6 +13,7 @@ struct pyri_segment {
     pyri_placement where;
     int fd, dirfd;
     uint64_t end;  /* where the next blob may begin; its user's */
+    uint64_t reserved; /* the system has set blocks aside up to here */
     bool busy;     /* some thread appends to it; the pool's lock guards it */
     unsigned refs; /* the pool, and syncs under way; likewise */
     atomic_bool poisoned;
@@ -36,6 +37,8 @@ size_t pyri_segment_count_run(const pyri_segment *g, const pyri_blob_put *puts,
  * and set their references. If it fails, nothing is taken to be there. */
 int pyri_segment_append(pyri_site *s, pyri_segment *g, pyri_blob_put *puts,
                         size_t n);
+/* Give back the blocks that were set aside and not used. */
+void pyri_segment_trim(pyri_segment *g);
 /* Make everything in it durable; returns an errno. With g->sync_lock held. */
 int pyri_segment_sync_file(pyri_segment *g);
 
