@@ -152,7 +152,7 @@ history(void)
         if (step == 0)
             first = last;
         stopped = w.done < w.count ||
-                  bench_since(start).wall > (bench_quick ? 15 : 90);
+                  bench_since(start).wall > (bench_quick ? 15 : 70);
     }
     bench_note("First step: target >= 10000/s, %s. Last against first: target "
                ">= 0.90, %s.%s", bench_at_least(first, 10000),
@@ -230,7 +230,7 @@ compete(bench_crew *crew, int rank, void *ctx)
     OK(pyr_array_open(store, "one", &h.one.array));
     OK(pyr_array_open(store, "all", &h.all.array));
     bench_sample bare1 = {0}, bareP = {0}, one = {0}, all = {0};
-    double deadline = bench_now().wall + (bench_quick ? 3 : 12);
+    double deadline = bench_now().wall + (bench_quick ? 3 : 7);
     for (int i = 0; i < c->reps; i++) {
         if (i > 0 && bench_over(crew, rank, deadline))
             break;

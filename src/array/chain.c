@@ -14,8 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_HOPS = 4096 };
-
 void
 pyri_chain_fini(pyri_chain *c)
 {
@@ -74,32 +72,74 @@ add_wanted(pyri_chain *c, wanted *w, const pyri_frag *f)
     return err;
 }
 
+/* What is left of a leaf when its `prev` is looked at first. */
+typedef struct rest {
+    pyri_leaf_walk leaf;
+    pyri_frag next; /* read from it, not yet added */
+    uint64_t after;
+} rest;
+
+typedef struct loading {
+    wanted *w;
+    rest *rests; /* the last is taken up first */
+    size_t n, room;
+} loading;
+
 static int
-load(pyri_chain *c, wanted *w, const pyri_node *node, uint64_t after, int hops)
+put_aside(loading *l, const pyri_leaf_walk *leaf, const pyri_frag *next,
+          uint64_t after)
 {
+    if (l->n == l->room) {
+        size_t room = l->room ? 2 * l->room : 2;
+        rest *rests = realloc(l->rests, room * sizeof *rests);
+        if (!rests)
+            return pyri_fail_nomem("the fragments of a chunk");
+        l->rests = rests;
+        l->room = room;
+    }
+    l->rests[l->n++] = (rest){*leaf, *next, after};
+    return 0;
+}
+
+/* Add what the leaf has above its `prev`, put the rest aside. *after becomes
+ * the label above which fragments of `prev` are wanted. */
+static int
+load_top(pyri_chain *c, loading *l, const pyri_node *node, uint64_t *after,
+         uint64_t *prev)
+{
+    wanted *w = l->w;
     pyri_leaf_walk leaf;
     pyri_box domain;
     pyri_frag frag;
-    bool hopped = false;
     pyri_grid_domain(w->t->grid, 0, w->pos, &domain);
     int err = pyri_leaf_begin(node, w->t->grid->ndim, &domain, &leaf);
-    while (err == 0 && !w->covered) {
-        bool more = leaf.left > 0;
-        if (more && (err = pyri_leaf_next(&leaf, &frag)) < 0)
-            break;
-        uint64_t version = more ? frag.version : 0;
-        if (!hopped && version <= leaf.prev && leaf.prev > after) {
-            pyri_node prev;
-            hopped = true;
-            err = hops == MAX_HOPS
-                      ? pyri_fail(PYR_ECORRUPT, "leaves of the tree form a loop")
-                      : pyri_tree_get(w->t, leaf.prev, 0, w->pos, &prev);
-            if (err == 0)
-                err = load(c, w, &prev, pyri_max64(after, version), hops + 1);
+    *prev = err == 0 && leaf.prev > *after ? leaf.prev : 0;
+    if (err == 0 && leaf.prev >= node->label)
+        return pyri_fail(PYR_ECORRUPT, "a leaf lies on a newer one");
+    while (err == 0 && leaf.left && !w->covered) {
+        if ((err = pyri_leaf_next(&leaf, &frag)) < 0)
+            return err;
+        if (frag.version <= *after)
+            return 0;
+        if (frag.version <= *prev) {
+            err = put_aside(l, &leaf, &frag, *after);
+            *after = frag.version;
+            return err;
         }
-        if (!more || version <= after || err < 0 || w->covered)
-            break;
         err = add_wanted(c, w, &frag);
+    }
+    return err;
+}
+
+static int
+load_rest(pyri_chain *c, wanted *w, rest *r)
+{
+    int err = add_wanted(c, w, &r->next);
+    while (err == 0 && r->leaf.left && !w->covered) {
+        err = pyri_leaf_next(&r->leaf, &r->next);
+        if (err < 0 || r->next.version <= r->after)
+            return err;
+        err = add_wanted(c, w, &r->next);
     }
     return err;
 }
@@ -109,7 +149,19 @@ pyri_chain_load(pyri_chain *c, const pyri_tree *t, const uint64_t *pos,
                 const pyri_node *leaf, const pyri_box *box, uint64_t after)
 {
     wanted w = {t, pos, box, false};
-    return load(c, &w, leaf, after, 0);
+    loading l = {.w = &w};
+    pyri_node node = *leaf;
+    uint64_t prev;
+    int err = load_top(c, &l, &node, &after, &prev);
+    while (err == 0 && prev && !w.covered) {
+        err = pyri_tree_get(t, prev, 0, pos, &node);
+        if (err == 0)
+            err = load_top(c, &l, &node, &after, &prev);
+    }
+    while (err == 0 && l.n && !w.covered)
+        err = load_rest(c, &w, &l.rests[--l.n]);
+    free(l.rests);
+    return err;
 }
 
 void

@@ -9,6 +9,7 @@
 typedef struct pyri_link {
     pyri_frag frag;
     pyri_box shown; /* the part that this snapshot shows; may be empty */
+    size_t get;     /* fetch.c: the first of its two gets */
 } pyri_link;
 
 /* A chunk as it is in one snapshot: links are laid over each other, the first
@@ -41,7 +42,7 @@ void pyri_chain_prune(pyri_chain *c, int ndim);
 /* Cells to be fetched: a box of a chunk, and where its first cell goes; or,
  * with `sum`, cells that are only to be summed up, where they are. */
 typedef struct pyri_fetch {
-    const pyri_link *links; /* the chain, newest first */
+    pyri_link *links; /* the chain, newest first; nobody else's meanwhile */
     int n;
     pyri_box box;
     pyri_mem to;
@@ -57,11 +58,13 @@ typedef struct pyri_fetcher {
     size_t ngets, gets_room;
     pyri_buf expanded;
     const pyri_frag *expanded_of;
+    struct pyri_todo *todo; /* boxes still to be laid out */
+    size_t ntodo, todo_room;
 } pyri_fetcher;
 
 void pyri_fetcher_fini(pyri_fetcher *f);
 
 /* Fetch all of them, asking the engine once. */
-int pyri_fetch_run(pyri_fetcher *f, const pyri_fetch *jobs, size_t n);
+int pyri_fetch_run(pyri_fetcher *f, pyri_fetch *jobs, size_t n);
 
 #endif

@@ -4,7 +4,8 @@
  * First all that may be needed is asked of the engine at once; then each box
  * is laid out from the top: what the newest fragment shows of it is copied,
  * the rest is cut into boxes and looked for in the fragments below. So every
- * cell is copied once, however long the chain.
+ * cell is copied once, however long the chain (unless masks let cells below
+ * show through: then fragments are painted over each other).
  *
  * Nothing is copied that was not verified: block by block, just the blocks
  * that the box touches. Where the engine keeps its views (a mapped file),
@@ -24,9 +25,11 @@ void
 pyri_fetcher_fini(pyri_fetcher *f)
 {
     free(f->gets);
+    free(f->todo);
     pyri_buf_fini(&f->expanded);
     f->gets = NULL;
-    f->gets_room = f->ngets = 0;
+    f->todo = NULL;
+    f->gets_room = f->ngets = f->todo_room = f->ntodo = 0;
     f->expanded_of = NULL;
 }
 
@@ -84,22 +87,23 @@ add_gets(pyri_fetcher *f, const pyri_link *link, const pyri_box *box)
     return 0;
 }
 
-/* Ask for the links that a box may need; in the order in which lay() meets
- * them. */
+/* Ask for the links that a box may need. Those below one that hides them all
+ * are cut off. */
 static int
-plan(pyri_fetcher *f, const pyri_fetch *job)
+plan(pyri_fetcher *f, pyri_fetch *job)
 {
     int n = f->array->schema.ndim, err = 0;
     for (int i = 0; i < job->n && err == 0; i++) {
-        const pyri_link *link = &job->links[i];
+        pyri_link *link = &job->links[i];
         pyri_box common;
         if (!pyri_box_intersect(n, &link->shown, &job->box, &common))
             continue;
+        link->get = f->ngets;
         if (link->frag.kind != PYRI_FRAG_SAME)
             err = add_gets(f, link, &common);
         if (!link->frag.masked &&
             pyri_box_contains(n, &link->shown, &job->box))
-            break;
+            job->n = i + 1;
     }
     return err;
 }
@@ -404,88 +408,117 @@ copy_from(pyri_fetcher *f, const pyri_frag *g, const pyri_blob_get *gets,
 
 /* --- laying out ------------------------------------------------------------------------------- */
 
-typedef struct layout {
-    pyri_fetcher *f;
-    const pyri_fetch *job;
-    const pyri_blob_get *gets; /* of the job's first link that has any */
-    const pyri_box *planned;   /* the box that gets were planned for */
-} layout;
-
-static int lay(layout *l, int i, size_t get, const pyri_box *box);
+/* A box still to be laid out, from link `from` on down. */
+typedef struct pyri_todo {
+    pyri_box box;
+    int from;
+} todo;
 
 static int
-lay_rest(layout *l, int i, size_t get, const pyri_box *box,
-         const pyri_box *common)
+lay_later(pyri_fetcher *f, const pyri_box *boxes, int n, int from)
 {
-    pyri_box rest[2 * PYR_MAX_DIMS];
-    if (pyri_box_contains(l->f->array->schema.ndim, common, box))
-        return 0;
-    int n = pyri_box_subtract(l->f->array->schema.ndim, box, common, rest);
-    int err = 0;
-    for (int k = 0; k < n && err == 0; k++)
-        err = lay(l, i, get, &rest[k]);
+    if (f->ntodo + (size_t)n > f->todo_room) {
+        size_t room = 2 * f->todo_room + 2 * PYR_MAX_DIMS;
+        todo *list = realloc(f->todo, room * sizeof *list);
+        if (!list)
+            return pyri_fail_nomem("a read");
+        f->todo = list;
+        f->todo_room = room;
+    }
+    for (int i = 0; i < n; i++)
+        f->todo[f->ntodo++] = (todo){boxes[i], from};
+    return 0;
+}
+
+static pyri_mem
+place_of(const pyri_fetcher *f, const pyri_fetch *job, const pyri_box *box)
+{
+    return pyri_mem_move(f->array->schema.ndim, job->to, job->box.lo, box->lo);
+}
+
+/* Take what the newest link has of a box; the rest is for later. */
+static int
+lay(pyri_fetcher *f, const pyri_fetch *job, const pyri_box *box, int from)
+{
+    const pyri_schema *s = &f->array->schema;
+    pyri_box common, rest[2 * PYR_MAX_DIMS];
+    for (int i = from; i < job->n; i++) {
+        const pyri_link *link = &job->links[i];
+        if (!pyri_box_intersect(s->ndim, &link->shown, box, &common))
+            continue;
+        int err = copy_from(f, &link->frag, f->gets + link->get, &common,
+                            place_of(f, job, &common), job->sum);
+        if (err < 0 || pyri_box_contains(s->ndim, &common, box))
+            return err;
+        int n = pyri_box_subtract(s->ndim, box, &common, rest);
+        return lay_later(f, rest, n, i + 1);
+    }
+    set_or_sum(s, box, s->fill, place_of(f, job, box), job->sum);
+    return 0;
+}
+
+static int
+lay_all(pyri_fetcher *f, const pyri_fetch *job)
+{
+    f->ntodo = 0;
+    int err = lay(f, job, &job->box, 0);
+    while (err == 0 && f->ntodo) {
+        todo next = f->todo[--f->ntodo];
+        err = lay(f, job, &next.box, next.from);
+    }
     return err;
 }
 
-/* A masked fragment hides some cells of those below: they must be laid out
- * together before they can be summed up. */
+/* A masked fragment lets some cells of those below show through: then all are
+ * painted, the oldest first. */
 static int
-sum_masked(layout *l, int i, size_t get, const pyri_box *box)
+paint_all(pyri_fetcher *f, const pyri_fetch *job)
 {
-    const pyri_schema *s = &l->f->array->schema;
+    const pyri_schema *s = &f->array->schema;
+    pyri_box common;
+    int err = 0;
+    set_or_sum(s, &job->box, s->fill, job->to, NULL);
+    for (int i = job->n - 1; i >= 0 && err == 0; i--) {
+        const pyri_link *link = &job->links[i];
+        if (pyri_box_intersect(s->ndim, &link->shown, &job->box, &common))
+            err = copy_from(f, &link->frag, f->gets + link->get, &common,
+                            place_of(f, job, &common), NULL);
+    }
+    return err;
+}
+
+/* The same, to be summed up: through a copy. */
+static int
+paint_and_sum(pyri_fetcher *f, const pyri_fetch *job)
+{
+    const pyri_schema *s = &f->array->schema;
     size_t cell = pyri_type_size(s->type);
-    uint64_t cells = pyri_box_cells(s->ndim, box);
+    uint64_t cells = pyri_box_cells(s->ndim, &job->box);
     uint8_t *scratch = pyri_scratch_take((size_t)(cells * cell));
     if (!scratch)
         return pyri_fail_nomem("cells to sum up");
-    pyri_fetch job = {l->job->links, l->job->n, *box,
-                      pyri_mem_dense(s->ndim, cell, box, scratch), NULL};
-    layout inner = {l->f, &job, l->gets, l->planned};
-    int err = lay(&inner, i, get, box);
+    pyri_fetch copy = *job;
+    copy.to = pyri_mem_dense(s->ndim, cell, &job->box, scratch);
+    int err = paint_all(f, &copy);
     if (err == 0)
-        pyri_summary_add(l->job->sum, s->type, s->fill, scratch,
-                         (size_t)cells);
+        pyri_summary_add(job->sum, s->type, s->fill, scratch, (size_t)cells);
     pyri_scratch_give(scratch);
     return err;
 }
 
-/* Lay out a box from link i on down. `get` counts the gets before link i. */
-static int
-lay(layout *l, int i, size_t get, const pyri_box *box)
+static bool
+any_masked(const pyri_fetcher *f, const pyri_fetch *job)
 {
-    const pyri_schema *s = &l->f->array->schema;
-    const pyri_fetch *job = l->job;
-    for (; i < job->n; i++) {
-        const pyri_link *link = &job->links[i];
-        pyri_box common;
-        bool blob = link->frag.kind != PYRI_FRAG_SAME;
-        size_t mine = get;
-        int err;
-        if (!pyri_box_overlaps(s->ndim, &link->shown, l->planned))
-            continue;
-        get += blob ? 2 : 0;
-        if (!pyri_box_intersect(s->ndim, &link->shown, box, &common))
-            continue;
-        if (link->frag.masked && job->sum) {
-            err = sum_masked(l, i, mine, &common);
-        } else {
-            if (link->frag.masked && (err = lay(l, i + 1, get, &common)) < 0)
-                return err;
-            err = copy_from(l->f, &link->frag, l->gets + mine, &common,
-                            pyri_mem_move(s->ndim, job->to, job->box.lo,
-                                          common.lo),
-                            job->sum);
-        }
-        return err < 0 ? err : lay_rest(l, i + 1, get, box, &common);
-    }
-    set_or_sum(s, box, s->fill,
-               pyri_mem_move(s->ndim, job->to, job->box.lo, box->lo),
-               job->sum);
-    return 0;
+    for (int i = 0; i < job->n; i++)
+        if (job->links[i].frag.masked &&
+            pyri_box_overlaps(f->array->schema.ndim, &job->links[i].shown,
+                              &job->box))
+            return true;
+    return false;
 }
 
 int
-pyri_fetch_run(pyri_fetcher *f, const pyri_fetch *jobs, size_t n)
+pyri_fetch_run(pyri_fetcher *f, pyri_fetch *jobs, size_t n)
 {
     int err = 0;
     f->ngets = 0;
@@ -495,21 +528,12 @@ pyri_fetch_run(pyri_fetcher *f, const pyri_fetch *jobs, size_t n)
     if (err == 0 && f->ngets)
         err = pyri_engine_get_blobs(f->array->engine, f->reader, f->gets,
                                     f->ngets);
-    const pyri_blob_get *gets = f->gets;
     for (size_t i = 0; i < n && err == 0; i++) {
-        layout l = {f, &jobs[i], gets, &jobs[i].box};
-        err = lay(&l, 0, 0, &jobs[i].box);
-        for (int k = 0; k < jobs[i].n; k++) { /* as plan() counted */
-            const pyri_link *link = &jobs[i].links[k];
-            if (!pyri_box_overlaps(f->array->schema.ndim, &link->shown,
-                                   &jobs[i].box))
-                continue;
-            gets += link->frag.kind != PYRI_FRAG_SAME ? 2 : 0;
-            if (!link->frag.masked &&
-                pyri_box_contains(f->array->schema.ndim, &link->shown,
-                                  &jobs[i].box))
-                break;
-        }
+        if (!any_masked(f, &jobs[i]))
+            err = lay_all(f, &jobs[i]);
+        else
+            err = jobs[i].sum ? paint_and_sum(f, &jobs[i])
+                              : paint_all(f, &jobs[i]);
     }
     return err;
 }

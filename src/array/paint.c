@@ -12,6 +12,7 @@
 #include "base/checked.h"
 #include "base/fault.h"
 #include "base/pool.h"
+#include "base/scratch.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -154,6 +155,7 @@ each_patch_of(const painting *p, size_t group, const pyri_box *chunk,
 
 typedef struct chunk_job {
     const painting *p;
+    const pyri_array *array;
     pyri_packer *packer;
     pyri_painted *out;
     uint64_t patches;
@@ -175,7 +177,7 @@ static int
 store(chunk_job *j, const pyri_box *box, pyri_mem src, const uint8_t *mask,
       uint64_t set)
 {
-    const pyri_array *a = j->p->d->array;
+    const pyri_array *a = j->array;
     pyri_painted *out = j->out;
     pyri_packer *k = j->packer;
     pyri_frag frag;
@@ -208,30 +210,38 @@ store_patch(void *ctx, const patch *p)
     return store(ctx, &p->box, p->mem, NULL, 0);
 }
 
+/* Set the bits of a box in the mask of the bounds that it is in. */
+static void
+mark(int ndim, uint8_t *mask, const pyri_box *bounds, const pyri_box *box)
+{
+    int last = ndim - 1;
+    uint64_t at[PYR_MAX_DIMS];
+    memcpy(at, box->lo, sizeof at);
+    for (int d = last; d >= 0;) {
+        uint64_t bit = 0;
+        for (int k = 0; k < ndim; k++)
+            bit = bit * (bounds->hi[k] - bounds->lo[k]) +
+                  (at[k] - bounds->lo[k]);
+        for (uint64_t i = box->lo[last]; i < box->hi[last]; i++, bit++)
+            mask[bit / 8] |= (uint8_t)(1u << (bit % 8));
+        for (d = last - 1; d >= 0 && ++at[d] == box->hi[d]; d--)
+            at[d] = box->lo[d];
+    }
+}
+
 static int
 paint_patch(void *ctx, const patch *p)
 {
     chunk_job *j = ctx;
     const pyri_schema *s = &j->p->d->array->schema;
     size_t cell = pyri_type_size(s->type);
-    uint64_t extent[PYR_MAX_DIMS], at[PYR_MAX_DIMS];
+    uint64_t extent[PYR_MAX_DIMS];
     for (int d = 0; d < s->ndim; d++)
         extent[d] = p->box.hi[d] - p->box.lo[d];
     pyri_mem dst = pyri_mem_dense(s->ndim, cell, &j->bounds, j->cells);
     pyri_copy(s->ndim, cell, extent,
               pyri_mem_move(s->ndim, dst, j->bounds.lo, p->box.lo), p->mem);
-    memcpy(at, p->box.lo, sizeof at);
-    for (int d = s->ndim - 1; d >= 0;) { /* mark its rows in the mask */
-        int last = s->ndim - 1;
-        uint64_t bit = 0;
-        for (int k = 0; k < s->ndim; k++)
-            bit = bit * (j->bounds.hi[k] - j->bounds.lo[k]) +
-                  (at[k] - j->bounds.lo[k]);
-        for (uint64_t i = 0; i < extent[last]; i++, bit++)
-            j->mask[bit / 8] |= (uint8_t)(1u << (bit % 8));
-        for (d = last - 1; d >= 0 && ++at[d] == p->box.hi[d]; d--)
-            at[d] = p->box.lo[d];
-    }
+    mark(s->ndim, j->mask, &j->bounds, &p->box);
     return 0;
 }
 
@@ -251,33 +261,51 @@ squeeze(uint8_t *cells, size_t cell, const uint8_t *mask, uint64_t n)
 }
 
 static int
-store_painted(chunk_job *j, size_t group, const pyri_box *chunk)
+get_canvas(chunk_job *j)
 {
-    const pyri_schema *s = &j->p->d->array->schema;
-    size_t cell = pyri_type_size(s->type);
+    const pyri_schema *s = &j->array->schema;
     uint64_t n = pyri_box_cells(s->ndim, &j->bounds), bytes;
-    int err = PYR_ENOMEM;
-    if (!pyri_mul64(n, cell, &bytes) || bytes > SIZE_MAX / 2)
-        return pyri_fail_nomem("a chunk to paint boxes into");
-    j->cells = malloc((size_t)bytes);
-    j->mask = calloc(1, (size_t)pyri_mask_size(n));
-    if (!j->cells || !j->mask) {
-        err = pyri_fail_nomem("a chunk to paint boxes into");
-        goto out;
+    if (pyri_mul64(n, pyri_type_size(s->type), &bytes) &&
+        bytes <= SIZE_MAX / 2) {
+        j->cells = pyri_scratch_take((size_t)bytes);
+        j->mask = calloc(1, (size_t)pyri_mask_size(n));
     }
-    if ((err = each_patch_of(j->p, group, chunk, paint_patch, j)) < 0)
-        goto out;
-    uint64_t set = 0;
+    return j->cells && j->mask ? 0
+                               : pyri_fail_nomem("a chunk to paint boxes into");
+}
+
+static void
+give_canvas(chunk_job *j)
+{
+    pyri_scratch_give(j->cells);
+    free(j->mask);
+}
+
+/* Store the cells of the canvas whose bits are set. */
+static int
+store_canvas(chunk_job *j)
+{
+    const pyri_schema *s = &j->array->schema;
+    size_t cell = pyri_type_size(s->type);
+    uint64_t n = pyri_box_cells(s->ndim, &j->bounds), set = 0;
     for (uint64_t i = 0; i < pyri_mask_size(n); i++)
         set += (unsigned)__builtin_popcount(j->mask[i]);
     if (set < n)
         squeeze(j->cells, cell, j->mask, n);
-    err = store(j, &j->bounds,
-                pyri_mem_dense(s->ndim, cell, &j->bounds, j->cells),
-                set < n ? j->mask : NULL, set);
-out:
-    free(j->cells);
-    free(j->mask);
+    return store(j, &j->bounds,
+                 pyri_mem_dense(s->ndim, cell, &j->bounds, j->cells),
+                 set < n ? j->mask : NULL, set);
+}
+
+static int
+store_painted(chunk_job *j, size_t group, const pyri_box *chunk)
+{
+    int err = get_canvas(j);
+    if (err == 0)
+        err = each_patch_of(j->p, group, chunk, paint_patch, j);
+    if (err == 0)
+        err = store_canvas(j);
+    give_canvas(j);
     return err;
 }
 
@@ -288,7 +316,10 @@ paint_chunk(void *ctx, size_t group, unsigned worker)
     const pyri_schema *s = &p->d->array->schema;
     const uint64_t *pos = p->touches[p->groups[group]].pos;
     pyri_painted *out = &p->out[group];
-    chunk_job j = {.p = p, .packer = &p->packers[worker], .out = out};
+    chunk_job j = {.p = p,
+                   .array = p->d->array,
+                   .packer = &p->packers[worker],
+                   .out = out};
     pyri_box chunk;
     memcpy(out->pos, pos, sizeof out->pos);
     for (int d = 0; d < s->ndim; d++) {
@@ -417,6 +448,67 @@ put_over(pyri_painted *under, pyri_painted *top)
     return 0;
 }
 
+/* Many small fragments of one batch in a chunk: read them back and store them
+ * as one, as a list write would have. */
+static int
+squash(pyri_draft *d, pyri_reader *r, pyri_packer *packer, pyri_painted *p)
+{
+    const pyri_schema *s = &d->array->schema;
+    pyri_chain chain = {0};
+    pyri_fetcher f = {.array = d->array, .reader = r};
+    pyri_form all = {.ndim = s->ndim};
+    pyri_painted one = {.n = 0};
+    chunk_job j = {.array = d->array, .packer = packer, .out = &one};
+    int err = 0;
+    memset(all.shape, 0xff, sizeof all.shape);
+    for (int i = 0; i < p->n && err == 0; i++) {
+        err = pyri_chain_add(&chain, &all, &p->frags[i]);
+        pyri_box_cover(s->ndim, &j.bounds, &p->frags[i].box);
+    }
+    if (err == 0)
+        err = get_canvas(&j);
+    for (int i = 0; i < p->n && err == 0; i++)
+        mark(s->ndim, j.mask, &j.bounds, &p->frags[i].box);
+    pyri_fetch job = {.links = chain.links, .n = chain.n, .box = j.bounds};
+    job.to = pyri_mem_dense(s->ndim, pyri_type_size(s->type), &j.bounds,
+                            j.cells);
+    if (err == 0)
+        err = pyri_fetch_run(&f, &job, 1);
+    if (err == 0)
+        err = store_canvas(&j);
+    if (err == 0) {
+        free(p->frags);
+        p->frags = one.frags;
+        p->n = one.n;
+        p->own = one.own;
+    } else {
+        free(one.frags);
+    }
+    give_canvas(&j);
+    pyri_fetcher_fini(&f);
+    pyri_chain_fini(&chain);
+    return err;
+}
+
+static int
+squash_all(pyri_draft *d)
+{
+    pyri_packer packer = {0};
+    pyri_reader *r = NULL;
+    int err = 0;
+    for (size_t i = 0; i < d->n && err == 0; i++) {
+        if (d->painted[i].n <= SOME_BOXES)
+            continue;
+        if (!r)
+            err = pyri_engine_begin(d->array->engine, &r);
+        if (err == 0)
+            err = squash(d, r, &packer, &d->painted[i]);
+    }
+    pyri_engine_end(d->array->engine, r);
+    pyri_packer_fini(&packer);
+    return err;
+}
+
 int
 pyri_draft_merge(pyri_draft *d)
 {
@@ -442,5 +534,5 @@ pyri_draft_merge(pyri_draft *d)
     if (err == 0)
         d->n = kept;
     free(orders);
-    return err;
+    return err < 0 ? err : squash_all(d);
 }

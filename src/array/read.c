@@ -58,7 +58,7 @@ static int
 flush(reading *r)
 {
     int err = 0;
-    const pyri_link *links = r->links.links;
+    pyri_link *links = r->links.links;
     for (size_t i = 0; i < r->n; i++) {
         r->jobs[i].links = links;
         links += r->jobs[i].n;
