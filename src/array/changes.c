@@ -94,11 +94,12 @@ pyri_diff(pyri_array *a, pyr_version va, pyr_version vb, pyr_box_fn *each,
     int err = pyri_snapshot_open(a, vb, &new_);
     if (err < 0)
         return err;
+    pyr_version newest = new_.label - a->first;
     if (va == PYR_LATEST)
-        va = new_.label - a->first;
-    if (va + a->first > new_.label) { /* published in between: the other way */
+        va = newest;
+    if (va > newest) { /* vb was the latest: is va published by now? */
         pyri_snapshot_close(&new_);
-        return pyri_diff(a, new_.label - a->first, va, each, ctx);
+        return pyri_diff(a, newest, va, each, ctx);
     }
     err = pyri_snapshot_open_label(a, new_.reader, a->first + va, &old);
     if (err < 0)
@@ -122,11 +123,9 @@ typedef struct asking {
     pyri_array *a;
     pyri_reader *reader;
     const pyri_snapshot *snap;
-    pyri_box box;
-    uint64_t best; /* label */
+    uint64_t best;  /* label */
+    uint64_t older; /* label of a snapshot that knows more; 0: none */
 } asking;
-
-static int last_in(asking *q, uint64_t label, const pyri_box *box);
 
 /* Did the version itself write a cell of the box? A mask or a run with gaps
  * may have left all of them out. */
@@ -150,12 +149,15 @@ wrote(asking *q, const pyri_frag *f, const pyri_box *box, bool *out)
     return 0;
 }
 
+/* Look for the newest fragment of a chunk that wrote a cell of the hit. The
+ * cells of a fold are older than it: the snapshot that it was made of knows
+ * by whom they were written, and all that is below it here. */
 static int
 ask_leaf(void *ctx, const pyri_hit *hit)
 {
     asking *q = ctx;
     pyri_chain chain = {0};
-    int n = q->a->schema.ndim;
+    q->older = 0;
     if (!hit->leaf || hit->node.label <= q->best)
         return 0;
     int err = pyri_chain_load(&chain, &q->snap->tree, hit->pos, &hit->node,
@@ -163,17 +165,16 @@ ask_leaf(void *ctx, const pyri_hit *hit)
     for (int i = 0; i < chain.n && err == 0; i++) {
         const pyri_frag *f = &chain.links[i].frag;
         pyri_box part;
-        bool hit_it;
-        if (f->version <= q->best)
+        bool did;
+        if (!pyri_box_intersect(q->a->schema.ndim, &chain.links[i].shown,
+                                &hit->box, &part))
+            continue;
+        if (f->fold) {
+            q->older = f->version;
             break;
-        if (!pyri_box_intersect(n, &chain.links[i].shown, &hit->box, &part))
-            continue;
-        if (f->fold) { /* its cells are older: ask the snapshot it was made of */
-            err = last_in(q, f->version, &part);
-            continue;
         }
-        err = wrote(q, f, &part, &hit_it);
-        if (err == 0 && hit_it) {
+        err = wrote(q, f, &part, &did);
+        if (err == 0 && did) {
             q->best = f->version;
             break;
         }
@@ -182,26 +183,38 @@ ask_leaf(void *ctx, const pyri_hit *hit)
     return err;
 }
 
-static int
-last_in(asking *q, uint64_t label, const pyri_box *box)
+static pyri_run
+run_of(int ndim, const pyri_box *box)
 {
-    pyri_snapshot snap;
     pyri_run run;
-    asking inner = *q;
-    int err = pyri_snapshot_open_label(q->a, q->reader, label, &snap);
-    if (err < 0)
-        return err;
-    for (int d = 0; d < q->a->schema.ndim; d++) {
+    for (int d = 0; d < ndim; d++) {
         run.start[d] = box->lo[d];
         run.block[d] = run.stride[d] = box->hi[d] - box->lo[d];
         run.count[d] = 1;
     }
-    inner.snap = &snap;
-    /* a region of one value was written too: look at leaves only */
-    snap.tree.leaves_only = true;
-    err = pyri_tree_find(&snap.tree, &run, ask_leaf, &inner);
-    q->best = inner.best;
-    pyri_snapshot_close(&snap);
+    return run;
+}
+
+/* Ask a chunk in a snapshot, then in older and older ones. */
+static int
+ask_chunk(void *ctx, const pyri_hit *hit)
+{
+    asking *q = ctx;
+    const pyri_snapshot *top = q->snap;
+    pyri_run run = run_of(q->a->schema.ndim, &hit->box);
+    int err = ask_leaf(q, hit);
+    while (err == 0 && q->older > q->best) {
+        pyri_snapshot snap;
+        err = pyri_snapshot_open_label(q->a, q->reader, q->older, &snap);
+        if (err < 0)
+            break;
+        snap.tree.leaves_only = true;
+        q->snap = &snap;
+        q->older = 0;
+        err = pyri_tree_find(&snap.tree, &run, ask_leaf, q);
+        pyri_snapshot_close(&snap);
+    }
+    q->snap = top;
     return err;
 }
 
@@ -213,16 +226,16 @@ pyri_last_change(pyri_array *a, pyr_version v, const pyri_box *box,
     int err = pyri_snapshot_open(a, v, &snap);
     if (err < 0)
         return err;
-    pyri_run run;
-    for (int d = 0; d < a->schema.ndim; d++) {
-        run.start[d] = box->lo[d];
-        run.block[d] = run.stride[d] = box->hi[d] - box->lo[d];
-        run.count[d] = 1;
-    }
-    asking q = {.a = a, .reader = snap.reader, .best = a->first};
+    pyri_run run = run_of(a->schema.ndim, box);
+    asking q = {.a = a,
+                .reader = snap.reader,
+                .snap = &snap,
+                .best = a->first};
+    /* a region of one value was written too: look at its leaves */
+    snap.tree.leaves_only = true;
     err = pyri_snapshot_check(&snap, &run);
-    if (err == 0 && !pyri_box_empty(a->schema.ndim, box))
-        err = last_in(&q, snap.label, box);
+    if (err == 0)
+        err = pyri_tree_find(&snap.tree, &run, ask_chunk, &q);
     pyri_snapshot_close(&snap);
     if (err == 0)
         *out = q.best - a->first;

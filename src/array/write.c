@@ -267,7 +267,7 @@ pyri_wait(pyri_array *a, pyr_version v, int timeout_ms)
     pyri_flights_fini(&all);
     if (err < 0)
         return err;
-    if (a->first + v > last)
+    if (v > last - a->first)
         return pyri_fail(PYR_ENOVERSION,
                          "nobody has taken version %llu of array '%s' yet; the "
                          "last that was taken is %llu",

@@ -110,6 +110,8 @@ wanted(const walk *w, int level, const uint64_t *pos)
     const pyri_grid *g = w->t->grid;
     for (int d = 0; d < g->ndim; d++) {
         unsigned shift = g->shift[level][d];
+        if (shift > 63) /* all of an axis of more than 2^63 chunks */
+            continue;
         if (pos[d] < w->lo[d] >> shift || pos[d] > w->hi[d] >> shift)
             return false;
     }

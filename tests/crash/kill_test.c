@@ -170,7 +170,7 @@ refuse(const char *fault, int code)
     int before = check_failures;
     place_open(&p, PYR_DURABILITY_COMMIT, LONG_LEASE, 0);
     others_can_write(&p);
-    job j = writer_of(&p, 1);
+    job j = writer_of(&p, 5);
     j.role = "fail";
     j.extra = code;
     CHECK(proc_ends_well(start(fault, &j), BOUND));

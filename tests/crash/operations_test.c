@@ -85,11 +85,10 @@ role_op(const job *j)
     if (pyr_open(j->url, 0, &store) < 0 ||
         pyr_array_open(store, "a", &a) < 0)
         return complain("open");
-    if (do_op(op, store, a) < 0)
-        return complain(op);
+    int code = do_op(op, store, a) < 0 ? complain(op) : 0;
     pyr_array_close(a);
     pyr_close(store);
-    return 0;
+    return code;
 }
 
 /* Old cells are as they were; new rows are all fill or all nines. */
@@ -447,7 +446,7 @@ an_appender_that_dies_leaves_its_cells_as_fill(void)
     REQUIRE(mkdir(logs, 0777) == 0);
     OK(make_base(url));
     uint64_t fills = 0, acked = 0;
-    for (int i = 0; i < NPOINTS - 1; i++) { /* the last is not passed */
+    for (int i = 0; i < NPOINTS; i++) {
         job j = {.role = "append", .url = url, .logs = logs, .n = 20};
         j.writer = ++writer;
         pid_t a = start(NULL, &j);
@@ -467,7 +466,8 @@ an_appender_that_dies_leaves_its_cells_as_fill(void)
     OK(pyr_open(url, PYR_OPEN_READONLY, &store));
     OK(pyr_array_open(store, "a", &a));
     CHECK(check_rows(a, logs, &acked) == fills);
-    CHECK(acked >= (uint64_t)(NPOINTS - 1) * 22 + 1);
+    /* One visit of a point may be to resolve the one that died before. */
+    CHECK(acked >= (uint64_t)NPOINTS * 21 + 1);
     pyr_array_close(a);
     pyr_close(store);
     tmp_remove(url);
