@@ -89,7 +89,7 @@ list(painting *p, size_t nparts)
                             list_touch, p);
     if (err < 0)
         return err;
-    if (nparts > 1)
+    if (nparts > 1 && p->n > 1)
         qsort(p->touches, p->n, sizeof *p->touches, compare_touches);
     p->groups = malloc((p->n + 1) * sizeof *p->groups);
     if (!p->groups)

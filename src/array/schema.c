@@ -23,6 +23,32 @@
 
 enum { CHUNK_BYTES = 1 << 20 };
 
+static double
+power(uint64_t side, int n)
+{
+    double volume = 1;
+    for (int i = 0; i < n; i++)
+        volume *= (double)side;
+    return volume;
+}
+
+/* With many axes the next side is a big step (2^13 or 3^13 cells): then some
+ * sides are one longer than others. */
+static void
+even_out(int ndim, const bool *set, int left, double room, uint64_t *chunk)
+{
+    double volume = 1;
+    for (int d = 0; d < ndim; d++)
+        volume *= set[d] ? 1 : (double)chunk[d];
+    for (int d = ndim - 1; d >= 0 && left > 4; d--) {
+        double longer = volume / (double)chunk[d] * (double)(chunk[d] + 1);
+        if (set[d] || longer > room)
+            continue;
+        volume = longer;
+        chunk[d]++;
+    }
+}
+
 /*
  * Equal sides of about 1 MiB in all; an axis shorter than its side gives what
  * it does not need to the others.
@@ -34,17 +60,9 @@ pyri_schema_choose_chunk(int ndim, pyr_type type, const uint64_t *shape,
     double room = (double)CHUNK_BYTES / (double)pyri_type_size(type);
     bool set[PYR_MAX_DIMS] = {false};
     for (int left = ndim; left > 0;) {
-        uint64_t side = 1; /* whose power is nearest to the room, as a ratio */
-        while (true) {
-            double volume = 1, next = 1;
-            for (int i = 0; i < left; i++) {
-                volume *= (double)side;
-                next *= (double)(side + 1);
-            }
-            if (next > room && volume * next > room * room)
-                break;
+        uint64_t side = 1; /* the largest whose power fits */
+        while (power(side + 1, left) <= room)
             side++;
-        }
         int clipped = 0;
         for (int d = 0; d < ndim; d++) {
             if (set[d] || shape[d] == 0 || shape[d] > side)
@@ -60,6 +78,7 @@ pyri_schema_choose_chunk(int ndim, pyr_type type, const uint64_t *shape,
         for (int d = 0; d < ndim; d++)
             if (!set[d])
                 chunk[d] = side;
+        even_out(ndim, set, left, room, chunk);
         break;
     }
 }

@@ -19,7 +19,7 @@
 
 #include <inttypes.h>
 
-enum { LONG_LEASE = 60000, SHORT_LEASE = 300, BOUND = 20000 };
+enum { LONG_LEASE = 60000, SHORT_LEASE = 700, BOUND = 20000 };
 
 /* --- what children do ---------------------------------------------------- */
 

@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/statvfs.h>
@@ -172,15 +173,20 @@ pyri_env_put(MDB_txn *txn, MDB_dbi db, const void *key, size_t size,
 }
 
 int
-pyri_env_reserve(MDB_txn *txn, MDB_dbi db, const void *key, size_t size,
-                 size_t value_size, uint8_t **out)
+pyri_env_put_two(MDB_txn *txn, MDB_dbi db, const void *key, size_t size,
+                 pyri_bytes first, pyri_bytes second)
 {
-    MDB_val k = val_of(key, size), v = {value_size, NULL};
-    int rc = mdb_put(txn, db, &k, &v, MDB_RESERVE);
-    if (rc != 0)
-        return pyri_fail_mdb(rc, "write metadata");
-    *out = v.mv_data;
-    return 0;
+    uint8_t small[1024], *value = small;
+    size_t all = first.size + second.size;
+    if (all > sizeof small && !(value = malloc(all)))
+        return pyri_fail_nomem("a value of metadata");
+    memcpy(value, first.data, first.size);
+    if (second.size)
+        memcpy(value + first.size, second.data, second.size);
+    int err = pyri_env_put(txn, db, key, size, value, all);
+    if (value != small)
+        free(value);
+    return err;
 }
 
 int

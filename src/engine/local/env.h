@@ -44,9 +44,10 @@ int pyri_env_get(MDB_txn *txn, MDB_dbi db, const void *key, size_t size,
                  MDB_val *out, bool *found);
 int pyri_env_put(MDB_txn *txn, MDB_dbi db, const void *key, size_t size,
                  const void *value, size_t value_size);
-/* The same, the value to be filled in by the caller before anything else. */
-int pyri_env_reserve(MDB_txn *txn, MDB_dbi db, const void *key, size_t size,
-                     size_t value_size, uint8_t **out);
+/* The same with a value in two pieces. (Not MDB_RESERVE: only LMDB writes to
+ * its map, so that the thread sanitizer can trust what it sees.) */
+int pyri_env_put_two(MDB_txn *txn, MDB_dbi db, const void *key, size_t size,
+                     pyri_bytes first, pyri_bytes second);
 int pyri_env_delete(MDB_txn *txn, MDB_dbi db, const void *key, size_t size,
                     bool *found);
 

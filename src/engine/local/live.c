@@ -64,7 +64,7 @@ is_valid(pyri_site *s, bool *valid)
     return err == PYR_EIO ? err : 0;
 }
 
-/* --- throwing away ------------------------------------------------------------- */
+/* --- throwing away -------------------------------------------------------- */
 
 static int
 empty_directory(const char *path)
@@ -98,7 +98,7 @@ reset(pyri_site *s)
     return pyri_file_write(path, text, false);
 }
 
-/* --- opening ---------------------------------------------------------------------- */
+/* --- opening -------------------------------------------------------------- */
 
 static int
 open_parts(pyri_site *s)

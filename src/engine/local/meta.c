@@ -28,7 +28,7 @@
 
 enum { HEAD_KEY = 9, VERSION_KEY = 16, MAX_HEAD = 16 + 8 * PYR_MAX_DIMS };
 
-/* --- opening -------------------------------------------------------------------- */
+/* --- opening -------------------------------------------------------------- */
 
 static int
 open_databases(pyri_site *s, MDB_txn *txn, unsigned flags)
@@ -114,7 +114,7 @@ pyri_meta_close(pyri_site *s)
     s->meta = NULL;
 }
 
-/* --- heads and versions ------------------------------------------------------------ */
+/* --- heads and versions --------------------------------------------------- */
 
 static void
 head_key(uint8_t key[HEAD_KEY], uint64_t array)
@@ -195,19 +195,13 @@ int
 pyri_meta_put_version(pyri_site *s, MDB_txn *txn, const pyri_complete *c,
                       int ndim)
 {
-    uint8_t key[VERSION_KEY], *value;
+    uint8_t key[VERSION_KEY], value[1 + 8 * PYR_MAX_DIMS];
     version_key(key, c->array, c->version);
-    size_t head = 1 + 8 * (size_t)ndim;
-    int err = pyri_env_reserve(txn, s->tree_db, key, sizeof key,
-                               head + c->record.size, &value);
-    if (err < 0)
-        return err;
     value[0] = (uint8_t)ndim;
     for (int d = 0; d < ndim; d++)
         pyri_store64(value + 1 + 8 * d, c->shape[d]);
-    if (c->record.size)
-        memcpy(value + head, c->record.data, c->record.size);
-    return 0;
+    pyri_bytes head = {value, 1 + 8 * (size_t)ndim};
+    return pyri_env_put_two(txn, s->tree_db, key, sizeof key, head, c->record);
 }
 
 static int
@@ -246,7 +240,7 @@ pyri_meta_version_shape(pyri_site *s, MDB_txn *txn, uint64_t array,
     return 0;
 }
 
-/* --- nodes -------------------------------------------------------------------------- */
+/* --- nodes ---------------------------------------------------------------- */
 
 typedef struct node_key {
     size_t size;
@@ -326,7 +320,7 @@ pyri_meta_get_nodes(pyri_site *s, pyri_reader *r, pyri_node_get *gets,
     return err;
 }
 
-/* --- records ------------------------------------------------------------------------ */
+/* --- records -------------------------------------------------------------- */
 
 int
 pyri_meta_get_record(pyri_site *s, pyri_reader *r, pyri_bytes key,
@@ -427,7 +421,7 @@ pyri_meta_edit(pyri_site *s, const pyri_edit *edits, size_t n)
     return err;
 }
 
-/* --- published versions --------------------------------------------------------------- */
+/* --- published versions --------------------------------------------------- */
 
 int
 pyri_meta_get_version(pyri_site *s, pyri_reader *r, uint64_t array,
@@ -532,7 +526,7 @@ pyri_meta_scan_versions(pyri_site *s, pyri_reader *r, uint64_t array,
     return err;
 }
 
-/* --- after a restart of the machine ------------------------------------------------------ */
+/* --- after a restart of the machine --------------------------------------- */
 
 static int
 drop_above(pyri_site *s, MDB_txn *txn, uint64_t array, uint64_t latest)

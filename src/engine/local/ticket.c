@@ -86,25 +86,19 @@ decode(const MDB_val *key, const MDB_val *value, entry *out)
 static int
 put_entry(pyri_site *s, MDB_txn *txn, uint64_t array, const entry *e)
 {
-    uint8_t key[TICKET_KEY], *at;
+    uint8_t key[TICKET_KEY], at[TICKET_HEAD + 8 * PYR_MAX_DIMS];
     ticket_key(key, array, e->version);
-    size_t head = TICKET_HEAD + 8 * (size_t)e->ndim;
-    int err = pyri_env_reserve(txn, s->live_db, key, sizeof key,
-                               head + e->claim.size, &at);
-    if (err < 0)
-        return err;
     pyri_store64(at, e->writer);
     pyri_store32(at + 8, e->slot);
     pyri_store32(at + 12, (uint32_t)e->ndim);
     pyri_store64(at + DEADLINE_AT, (uint64_t)e->deadline);
     for (int d = 0; d < e->ndim; d++)
         pyri_store64(at + TICKET_HEAD + 8 * d, e->shape[d]);
-    if (e->claim.size)
-        memcpy(at + head, e->claim.data, e->claim.size);
-    return 0;
+    pyri_bytes head = {at, TICKET_HEAD + 8 * (size_t)e->ndim};
+    return pyri_env_put_two(txn, s->live_db, key, sizeof key, head, e->claim);
 }
 
-/* --- who is dead --------------------------------------------------------------- */
+/* --- who is dead ---------------------------------------------------------- */
 
 static int
 is_dead(pyri_site *s, MDB_txn *live, const entry *e, census *c, bool *dead)
@@ -119,7 +113,7 @@ is_dead(pyri_site *s, MDB_txn *live, const entry *e, census *c, bool *dead)
     return 0;
 }
 
-/* --- lists of flights ------------------------------------------------------------ */
+/* --- lists of flights ----------------------------------------------------- */
 
 static void
 empty_flights(pyri_flights *f)
@@ -219,7 +213,7 @@ list_flights(pyri_site *s, MDB_txn *live, MDB_txn *meta, uint64_t array,
     return err < 0 ? err : finish_flights(f);
 }
 
-/* --- taking ------------------------------------------------------------------------ */
+/* --- taking --------------------------------------------------------------- */
 
 static int
 next_shape(const pyri_take *take, const uint64_t *before, int ndim,
@@ -295,7 +289,7 @@ pyri_ticket_take(pyri_site *s, const pyri_take *take, pyri_ticket *ticket,
     return err;
 }
 
-/* --- renewing ------------------------------------------------------------------------ */
+/* --- renewing ------------------------------------------------------------- */
 
 static int
 check_open(pyri_site *s, const pyri_ticket *t)
@@ -385,7 +379,7 @@ pyri_ticket_check(pyri_site *s, uint64_t array, uint64_t version)
     return err;
 }
 
-/* --- looking ------------------------------------------------------------------------- */
+/* --- looking -------------------------------------------------------------- */
 
 /* Tickets first, then what is published; see the invariant above. */
 int
