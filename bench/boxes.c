@@ -16,19 +16,19 @@
 /* One kind of box, read from both sides. */
 typedef struct shape {
     const char *name;
-    uint64_t    size[3];
-    int         count; /* boxes in one repetition */
+    uint64_t size[3];
+    int count; /* boxes in one repetition */
 } shape;
 
 /* An array and its twin, the mapped file. */
 typedef struct twins {
-    grid        g;
-    int         ndim;
-    char       *url, *path;
-    pyr_store  *store;
-    pyr_array  *array;
-    mapped      map;
-    uint8_t    *buf, *check; /* a box each */
+    grid g;
+    int ndim;
+    char *url, *path;
+    pyr_store *store;
+    pyr_array *array;
+    mapped map;
+    uint8_t *buf, *check; /* a box each */
 } twins;
 
 enum { BUF = 4 << 20 };
@@ -68,8 +68,10 @@ create_twins(twins *t, const char *name, pyr_type type, const void *cells)
     pyr_store *store = bench_store(t->url, PYR_DURABILITY_OS);
     pyr_array *array;
     OK(pyr_create(store, "a",
-                  &(pyr_spec){.ndim = t->ndim, .shape = axes(t, t->g.shape),
-                              .chunk = axes(t, t->g.chunk), .type = type},
+                  &(pyr_spec){.ndim = t->ndim,
+                              .shape = axes(t, t->g.shape),
+                              .chunk = axes(t, t->g.chunk),
+                              .type = type},
                   &array));
     OK(pyr_write(array, zero, axes(t, t->g.shape), cells, NULL));
     pyr_array_close(array);
@@ -246,7 +248,8 @@ later_snapshots(twins *t, const shape *square_shapes, int n)
     make_history(t, versions);
     snprintf(columns, sizeof columns,
              "case|mapped us|snapshot 1 us|snapshot %d us|late/mapped|"
-             "late/first|target|", versions);
+             "late/first|target|",
+             versions);
     bench_table("The same on an old and on a late snapshot", columns);
     for (int i = 0; i < n; i++)
         history_case(t, &square_shapes[i], (pyr_version)versions);

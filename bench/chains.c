@@ -14,12 +14,12 @@
 enum { CHUNK = 256, EDGE = 4 * CHUNK, LONGEST = 64, READ = 100 };
 
 typedef struct chain {
-    uint64_t   box;  /* edge of the small writes */
-    char      *url;
+    uint64_t box; /* edge of the small writes */
+    char *url;
     pyr_store *store;
     pyr_array *array;
-    double     took[LONGEST + 1];  /* seconds of commit k */
-    uint64_t   bytes[LONGEST + 1]; /* stored after commit k */
+    double took[LONGEST + 1];    /* seconds of commit k */
+    uint64_t bytes[LONGEST + 1]; /* stored after commit k */
 } chain;
 
 static uint64_t
@@ -48,9 +48,10 @@ make_chain(chain *c)
     uint64_t shape[2] = {EDGE, EDGE}, chunk[2] = {CHUNK, CHUNK}, seed = 9;
     c->url = bench_path("chain%d", (int)c->box);
     c->store = bench_store(c->url, PYR_DURABILITY_OS);
-    OK(pyr_create(c->store, "a",
-                  &(pyr_spec){.ndim = 2, .shape = shape, .chunk = chunk,
-                              .type = PYR_F64}, &c->array));
+    OK(pyr_create(
+        c->store, "a",
+        &(pyr_spec){.ndim = 2, .shape = shape, .chunk = chunk, .type = PYR_F64},
+        &c->array));
     write_box(c, 0, 0, 0, EDGE);
     for (int k = 1; k <= LONGEST; k++)
         write_box(c, k, CHUNK + bench_place(&seed, CHUNK, c->box),

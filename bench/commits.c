@@ -20,14 +20,14 @@ enum { POOL = 1 << 17 }; /* random cells that boxes are taken from */
 /* One writer: of a store, or of a bare file. */
 typedef struct writer {
     pyr_array *array;
-    int        fd;
-    uint64_t   at;    /* end of the file */
-    bool       sync;
-    uint64_t   seed;
-    double    *cells; /* POOL of them */
-    int        count; /* commits to make */
-    double     limit; /* give up after so many seconds; 0: never */
-    int        done;
+    int fd;
+    uint64_t at; /* end of the file */
+    bool sync;
+    uint64_t seed;
+    double *cells; /* POOL of them */
+    int count;     /* commits to make */
+    double limit;  /* give up after so many seconds; 0: never */
+    int done;
 } writer;
 
 static const double *
@@ -86,9 +86,10 @@ create(pyr_store *store, const char *name)
 {
     pyr_array *array;
     uint64_t shape[2] = {EDGE, EDGE}, chunk[2] = {CHUNK, CHUNK};
-    OK(pyr_create(store, name,
-                  &(pyr_spec){.ndim = 2, .shape = shape, .chunk = chunk,
-                              .type = PYR_F64}, &array));
+    OK(pyr_create(
+        store, name,
+        &(pyr_spec){.ndim = 2, .shape = shape, .chunk = chunk, .type = PYR_F64},
+        &array));
     return array;
 }
 
@@ -155,8 +156,8 @@ history(void)
                   bench_since(start).wall > (bench_quick ? 15 : 70);
     }
     bench_note("First step: target >= 10000/s, %s. Last against first: target "
-               ">= 0.90, %s.%s", bench_at_least(first, 10000),
-               bench_at_least(last / first, 0.9),
+               ">= 0.90, %s.%s",
+               bench_at_least(first, 10000), bench_at_least(last / first, 0.9),
                stopped ? " STOPPED EARLY: too slow." : "");
     pyr_array_close(w.array);
     pyr_close(store);
@@ -168,18 +169,18 @@ history(void)
 
 /* What a crew shares and reports. */
 typedef struct contest {
-    int            size;
+    int size;
     pyr_durability durability;
-    int            count; /* commits of each writer */
-    int            reps;
-    char          *url;
-    int           *done;  /* by each writer; shared memory */
+    int count; /* commits of each writer */
+    int reps;
+    char *url;
+    int *done; /* by each writer; shared memory */
 } contest;
 
 typedef struct hands {
     bench_crew *crew;
-    int         rank;
-    writer      bare, one, all; /* bare file; array "one"; array "all" */
+    int rank;
+    writer bare, one, all; /* bare file; array "one"; array "all" */
 } hands;
 
 /* All members, or the first only, do the job; commits per second. */
@@ -250,8 +251,9 @@ compete(bench_crew *crew, int rank, void *ctx)
 static void
 processes(int size, pyr_durability durability, int count, int reps)
 {
-    contest c = {size, durability, count, reps, bench_path("crowd"),
-                 bench_shared(BENCH_CREW * sizeof *c.done)};
+    contest c = {
+        size, durability,          count,
+        reps, bench_path("crowd"), bench_shared(BENCH_CREW * sizeof *c.done)};
     pyr_store *store = bench_store(c.url, durability);
     pyr_array_close(create(store, "one"));
     pyr_array_close(create(store, "all"));
@@ -317,9 +319,10 @@ compete_threads(bench_crew *crew, int rank, void *ctx)
     }
     double ratio = bench_ratio(&bareP, &all);
     bench_row("commit, %d threads|%.0f|%.0f||%.0f|%.2f|%.2f||"
-              "all/bare >= 0.40|%s", c->size, bench_median(&bare1),
-              bench_median(&bareP), bench_median(&all),
-              bench_ratio(&bare1, &all), ratio, bench_at_least(ratio, 0.4));
+              "all/bare >= 0.40|%s",
+              c->size, bench_median(&bare1), bench_median(&bareP),
+              bench_median(&all), bench_ratio(&bare1, &all), ratio,
+              bench_at_least(ratio, 0.4));
     pyr_array_close(array);
     pyr_close(store);
     for (int i = 0; i < c->size; i++)
@@ -329,8 +332,8 @@ compete_threads(bench_crew *crew, int rank, void *ctx)
 static void
 threads(int size, int count, int reps)
 {
-    contest c = {size, PYR_DURABILITY_COMMIT, count, reps,
-                 bench_path("threads"), NULL};
+    contest c = {size, PYR_DURABILITY_COMMIT, count,
+                 reps, bench_path("threads"), NULL};
     bench_settle();
     bench_run(1, compete_threads, &c);
     bench_remove(c.url);

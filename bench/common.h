@@ -33,8 +33,7 @@ extern bool bench_quick; /* --quick was given: smaller and fewer */
 void bench_begin(int argc, char **argv);
 
 /* A path in that directory. Gives it to the caller; most leak it. */
-char *bench_path(const char *fmt, ...)
-    __attribute__((format(printf, 1, 2)));
+char *bench_path(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 /* Remove a file or a directory with all that is in it; need not be there. */
 void bench_remove(const char *path);
@@ -42,10 +41,10 @@ void bench_remove(const char *path);
 _Noreturn void bench_die(const char *fmt, ...)
     __attribute__((format(printf, 1, 2)));
 
-#define OK(call) \
+#define OK(call)                                                               \
     ((call) < 0 ? bench_die("%s: %s", #call, pyr_errmsg()) : (void)0)
 #define SYS(call) ((call) < 0 ? bench_die("%s: %m", #call) : (void)0)
-#define CHECK(truth) \
+#define CHECK(truth)                                                           \
     ((truth) ? (void)0 : bench_die("%s:%d: %s", __FILE__, __LINE__, #truth))
 
 /* --- time and numbers ---------------------------------------------------- */
@@ -61,10 +60,10 @@ enum { BENCH_SAMPLES = 64 };
 
 typedef struct bench_sample {
     double v[BENCH_SAMPLES];
-    int    n;
+    int n;
 } bench_sample; /* zero-initialise */
 
-void   bench_add(bench_sample *s, double value);
+void bench_add(bench_sample *s, double value);
 double bench_median(const bench_sample *s); /* NaN if there is none */
 
 /* The median of b[i] / a[i]: repetitions that ran side by side. */
@@ -84,7 +83,7 @@ uint64_t bench_place(uint64_t *state, uint64_t extent, uint64_t size);
 /* Memory whose pages have all been touched. Never fails. */
 void *bench_alloc(size_t size);
 void *bench_shared(size_t size); /* also with processes forked later */
-void  bench_free(void *memory, size_t size);
+void bench_free(void *memory, size_t size);
 
 /* Fill with random bytes (random doubles or floats in [0, 1)): no two chunks
  * are alike and none is constant. */

@@ -17,11 +17,11 @@
 #include <unistd.h>
 
 struct bench_crew {
-    int               size;
-    bool              over;
+    int size;
+    bool over;
     pthread_barrier_t barrier;
     struct {
-        bool   worked;
+        bool worked;
         double start, end, cpu;
     } member[BENCH_CREW];
 };
@@ -53,8 +53,7 @@ wait_for(const pid_t *pids, int n)
 }
 
 void
-bench_run(int size, void (*work)(bench_crew *, int rank, void *ctx),
-          void *ctx)
+bench_run(int size, void (*work)(bench_crew *, int rank, void *ctx), void *ctx)
 {
     pid_t pids[BENCH_CREW];
     bench_crew *crew = new_crew(size);

@@ -32,20 +32,20 @@ enum { LEAST = 3 }; /* rounds, however slow the machine is */
 
 /* What one process has in hand. */
 typedef struct job {
-    bench_crew    *crew;
-    int            rank, size;
-    uint64_t       chunks;  /* along one edge of the subdomain */
-    uint64_t       edge;    /* in cells */
-    size_t         bytes;
-    uint8_t       *cells;   /* what is written */
-    uint8_t       *back;    /* what is read */
-    uint8_t       *bounce;
+    bench_crew *crew;
+    int rank, size;
+    uint64_t chunks; /* along one edge of the subdomain */
+    uint64_t edge;   /* in cells */
+    size_t bytes;
+    uint8_t *cells; /* what is written */
+    uint8_t *back;  /* what is read */
+    uint8_t *bounce;
     pyr_durability durability;
-    char          *path;    /* of this process's file */
-    char          *url;     /* of the store of all */
-    int            fd;
-    pyr_store     *store;
-    pyr_array     *array;
+    char *path; /* of this process's file */
+    char *url;  /* of the store of all */
+    int fd;
+    pyr_store *store;
+    pyr_array *array;
 } job;
 
 typedef struct result {
@@ -145,9 +145,10 @@ pyramid_create(job *j)
     uint64_t offset[2], shape[2], chunk[2] = {CHUNK, CHUNK};
     subdomain(j, offset, shape);
     pyr_store *store = bench_store(j->url, j->durability);
-    OK(pyr_create(store, "dicing",
-                  &(pyr_spec){.ndim = 2, .shape = shape, .chunk = chunk,
-                              .type = PYR_U8}, NULL));
+    OK(pyr_create(
+        store, "dicing",
+        &(pyr_spec){.ndim = 2, .shape = shape, .chunk = chunk, .type = PYR_U8},
+        NULL));
     pyr_close(store);
 }
 

@@ -41,8 +41,7 @@ open_peer(const char *path, hid_t type, hsize_t edge, hsize_t chunk,
     if (create) {
         p.file = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, fapl);
         p.space = H5Screate_simple(2, shape, NULL);
-        p.set = H5Dcreate2(p.file, "a", type, p.space, H5P_DEFAULT, dcpl,
-                           dapl);
+        p.set = H5Dcreate2(p.file, "a", type, p.space, H5P_DEFAULT, dcpl, dapl);
     } else {
         p.file = H5Fopen(path, H5F_ACC_RDWR, fapl);
         p.set = H5Dopen2(p.file, "a", dapl);
@@ -67,8 +66,7 @@ transfer(peer *p, hid_t type, const uint64_t at[2], uint64_t edge,
 {
     hsize_t offset[2] = {at[0], at[1]}, size[2] = {edge, edge};
     hid_t memory = H5Screate_simple(2, size, NULL);
-    H5(H5Sselect_hyperslab(p->space, H5S_SELECT_SET, offset, NULL, size,
-                           NULL));
+    H5(H5Sselect_hyperslab(p->space, H5S_SELECT_SET, offset, NULL, size, NULL));
     if (from)
         H5(H5Dwrite(p->set, type, memory, p->space, H5P_DEFAULT, from));
     else
@@ -81,9 +79,10 @@ open_pyramid(pyr_store *store, pyr_type type, uint64_t edge, uint64_t tile)
 {
     pyr_array *array;
     uint64_t shape[2] = {edge, edge}, chunk[2] = {tile, tile};
-    OK(pyr_create(store, "a",
-                  &(pyr_spec){.ndim = 2, .shape = shape, .chunk = chunk,
-                              .type = type}, &array));
+    OK(pyr_create(
+        store, "a",
+        &(pyr_spec){.ndim = 2, .shape = shape, .chunk = chunk, .type = type},
+        &array));
     return array;
 }
 
@@ -260,8 +259,7 @@ update_peer(peer *p, int count, uint64_t *seed, const double *cells, bool sync)
 }
 
 static double
-update_pyramid(pyr_array *array, int count, uint64_t *seed,
-               const double *cells)
+update_pyramid(pyr_array *array, int count, uint64_t *seed, const double *cells)
 {
     uint64_t size[2] = {UPDATE, UPDATE};
     bench_time start = bench_now();
@@ -293,9 +291,9 @@ update_case(const double *all, pyr_durability durability)
         bench_add(&peers, update_peer(&p, count, &seed, all, sync));
         bench_add(&ours, update_pyramid(array, count, &seed, all));
     }
-    bench_row("update of 32 KiB, %s|us|%.0f|%.0f|%.2f",
-              sync ? "commit" : "os", bench_median(&peers),
-              bench_median(&ours), bench_ratio(&ours, &peers));
+    bench_row("update of 32 KiB, %s|us|%.0f|%.0f|%.2f", sync ? "commit" : "os",
+              bench_median(&peers), bench_median(&ours),
+              bench_ratio(&ours, &peers));
     close_peer(&p);
     pyr_array_close(array);
     pyr_close(store);

@@ -39,7 +39,8 @@ gather(const grid *g, const uint64_t c[3], const uint8_t *cells, uint8_t *out)
     for (uint64_t i = 0; i < g->chunk[0]; i++)
         for (uint64_t j = 0; j < g->chunk[1]; j++, out += run) {
             uint64_t at = ((c[0] * g->chunk[0] + i) * g->shape[1] +
-                           c[1] * g->chunk[1] + j) * g->shape[2] +
+                           c[1] * g->chunk[1] + j) *
+                              g->shape[2] +
                           c[2] * g->chunk[2];
             memcpy(out, cells + at * g->cell, run);
         }
@@ -98,9 +99,11 @@ copy_chunk(const mapped *m, const uint64_t c[3], const uint64_t offset[3],
     for (uint64_t i = lo[0]; i < hi[0]; i++)
         for (uint64_t j = lo[1]; j < hi[1]; j++) {
             uint64_t in = (i % g->chunk[0] * g->chunk[1] + j % g->chunk[1]) *
-                              g->chunk[2] + lo[2] % g->chunk[2];
+                              g->chunk[2] +
+                          lo[2] % g->chunk[2];
             uint64_t out = ((i - offset[0]) * size[1] + j - offset[1]) *
-                               size[2] + lo[2] - offset[2];
+                               size[2] +
+                           lo[2] - offset[2];
             memcpy(buf + out * g->cell, from + in * g->cell, run);
         }
 }

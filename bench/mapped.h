@@ -16,13 +16,13 @@
  * multiples of the chunk's. */
 typedef struct grid {
     uint64_t shape[3], chunk[3];
-    size_t   cell; /* bytes */
+    size_t cell; /* bytes */
 } grid;
 
 typedef struct mapped {
-    grid     g;
+    grid g;
     uint8_t *base;
-    size_t   bytes;
+    size_t bytes;
 } mapped;
 
 /* Write row-major `cells` as chunks, one pwrite() each. */

@@ -169,9 +169,10 @@ make_store(const char *name, uint64_t rows, uint64_t columns,
     static double corner[CHUNK * CHUNK];
     pyr_store *store = bench_store(url, PYR_DURABILITY_OS);
     pyr_array *array;
-    OK(pyr_create(store, "a",
-                  &(pyr_spec){.ndim = 2, .shape = shape, .chunk = chunk,
-                              .type = PYR_F64}, &array));
+    OK(pyr_create(
+        store, "a",
+        &(pyr_spec){.ndim = 2, .shape = shape, .chunk = chunk, .type = PYR_F64},
+        &array));
     bench_fill_f64(corner, CHUNK * CHUNK, 1);
     if (!cells)
         OK(pyr_write(array, offset, size, corner, NULL));
@@ -219,7 +220,8 @@ bench(void)
                 "seen inside CPU us|seen inside wall us|target|");
     open_case("one array of one chunk", small);
     open_case(bench_quick ? "array of 1 GB, 2000 versions"
-                          : "array of 2 GB, 10000 versions", large);
+                          : "array of 2 GB, 10000 versions",
+              large);
     bench_table("Memory of a reader of random 100 x 100 boxes, KiB",
                 "case|anonymous, start|100 boxes|1000 boxes|10000 boxes|"
                 "100000 boxes|mapped files, start|mapped, end");

@@ -13,9 +13,9 @@ enum { EDGE = 8192, CHUNK = 256 };
 
 typedef struct query {
     const char *name;
-    uint64_t    edge;    /* of the box */
-    uint64_t    align;   /* of its corner */
-    int         count;
+    uint64_t edge;  /* of the box */
+    uint64_t align; /* of its corner */
+    int count;
 } query;
 
 static pyr_array *
@@ -24,9 +24,10 @@ make(pyr_store *store, double *cells)
     pyr_array *array;
     uint64_t shape[2] = {EDGE, EDGE}, chunk[2] = {CHUNK, CHUNK};
     uint64_t zero[2] = {0, 0};
-    OK(pyr_create(store, "a",
-                  &(pyr_spec){.ndim = 2, .shape = shape, .chunk = chunk,
-                              .type = PYR_F64}, &array));
+    OK(pyr_create(
+        store, "a",
+        &(pyr_spec){.ndim = 2, .shape = shape, .chunk = chunk, .type = PYR_F64},
+        &array));
     bench_fill_f64(cells, (size_t)EDGE * EDGE, 1);
     OK(pyr_write(array, zero, shape, cells, NULL));
     return array;
@@ -42,9 +43,9 @@ place(const query *q, uint64_t *seed, uint64_t offset[2])
 }
 
 typedef struct answer {
-    double   sum, min, max; /* of the last box */
+    double sum, min, max;   /* of the last box */
     uint64_t nodes, chunks; /* read, in all */
-    double   us, cpu;       /* per box */
+    double us, cpu;         /* per box */
 } answer;
 
 static answer

@@ -175,7 +175,9 @@ PYR_API int pyr_resize(pyr_array *array, const uint64_t *shape,
  * Grow by `count` along `axis` and fill the new cells from `buf` (dense, all
  * other axes whole), as one version. Any number of appenders may run at once;
  * each gets cells of its own, whose first index is stored in *at (may be
- * NULL). An appender that dies leaves its cells as fill.
+ * NULL). The other axes must not change meanwhile: PYR_EBOUNDS. An appender
+ * that dies, is fenced or fails once it was given its cells leaves them as
+ * fill, as others may stand behind them already.
  */
 PYR_API int pyr_append(pyr_array *array, int axis, uint64_t count,
                        const void *buf, uint64_t *at, pyr_version *made);

@@ -37,7 +37,9 @@ typedef struct pyr_store_options {
     const char *const *data; /* directories for chunk data, ended by NULL;
                                 NULL: one inside the store */
     unsigned lease_ms;       /* how long others wait for a writer that is
-                                alive but silent; 0: 10 seconds */
+                                alive but silent; 0: 10 seconds. (One that is
+                                stopped by a debugger or SIGSTOP in the very
+                                moment of a transaction is waited for.) */
 } pyr_store_options;         /* zero-initialise; may grow at the end */
 
 /*

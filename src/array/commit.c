@@ -17,6 +17,7 @@
 #include "base/bytes.h"
 #include "base/fault.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -162,16 +163,24 @@ leaf_on_base(making *m, const pyri_painted *p, uint64_t base, pyri_leaf *leaf)
     pyri_box domain;
     pyri_about about = {.label = UINT64_MAX, .known = true, .digested = true};
     int err = 0;
+    bool lost = false; /* the leaf below is damaged */
     pyri_summary_init(&about.summary);
     if (base && (err = pyri_tree_get(&m->base.tree, base, 0, p->pos,
                                      &node)) == 0 &&
         (err = pyri_node_about(&node, s->type, &about)) == 0)
         err = pyri_chain_load(&below, &m->base.tree, p->pos, &node, NULL,
                               p->nfloor ? p->floor_label : 0);
+    if (err == PYR_ECORRUPT && p->n == 0) {
+        lost = true; /* nothing changes: who reads it meets the damage there */
+        leaf->prev = base;
+        about.known = about.digested = false;
+        pyri_chain_reset(&below);
+        err = 0;
+    }
     if (err == 0)
         err = stack(m, p, &below, leaf);
     pyri_chain_fini(&below);
-    if (err < 0)
+    if (err < 0 || lost)
         return err;
 
     pyri_about *own = &leaf->about;
@@ -205,14 +214,12 @@ make_leaf(void *ctx, const pyri_touch *touch, uint64_t prev, uint64_t base,
     making *m = ctx;
     pyri_painted nothing = {.n = 0};
     const pyri_painted *p = &nothing;
-    pyri_ticket *ticket = m->d->ticket;
     pyri_box shown;
     int err;
     memcpy(nothing.pos, touch->pos, sizeof nothing.pos);
     if (m->d->n)
         p = &m->d->painted[touch->payload];
-    if (ticket && ++m->leaves % 256 == 0 &&
-        (err = pyri_engine_renew(m->d->array->engine, ticket)) < 0)
+    if (++m->leaves % 64 == 0 && (err = pyri_commit_renew(m->d)) < 0)
         return err;
     shown_of(m, p->pos, &shown);
     if (hides_all(m, p, &shown)) {
@@ -292,11 +299,6 @@ static int
 add_touch(void *ctx, const uint64_t *pos)
 {
     making *m = ctx;
-    pyri_box shown;
-    shown_of(m, pos, &shown);
-    if (!m->d->n && (pyri_box_empty(m->form.ndim, &shown) ||
-                     !pyri_claim_overlaps(&m->d->claim, &shown)))
-        return 0; /* claimed past the shape */
     if ((m->ntouches & (m->ntouches - 1)) == 0) { /* a power of two is full */
         size_t room = m->ntouches ? 2 * m->ntouches : 1;
         pyri_touch *touches = realloc(m->touches, room * sizeof *touches);
@@ -329,9 +331,9 @@ list_touches(making *m)
     if (m->d->n)
         return err;
     for (size_t i = 0; i < m->d->claim.n && err == 0; i++)
-        err = pyri_plan_run(s->chunk, s->ndim, &m->d->claim.runs[i], add_touch,
-                            m);
-    if (err < 0 || m->d->claim.n < 2)
+        err = pyri_plan_run(s->chunk, s->ndim, &m->d->claim.runs[i],
+                            m->form.shape, add_touch, m);
+    if (err < 0 || m->d->claim.n < 2 || m->ntouches < 2)
         return err;
     size_t kept = 0;
     qsort(m->touches, m->ntouches, sizeof *m->touches, compare_touches);
@@ -403,7 +405,8 @@ make(pyri_draft *d, uint64_t label, const uint64_t *shape,
                          .touches = m.touches,
                          .ntouches = m.ntouches,
                          .leaf = make_leaf,
-                         .ctx = &m};
+                         .ctx = &m,
+                         .tolerant = d->kind == PYR_KIND_NOTHING};
     if (m.ntouches && (err = pyri_build_run(&build)) < 0)
         goto close;
     if ((err = encode_record(&m, &build, &record)) < 0)
@@ -496,11 +499,28 @@ pyri_commit(pyri_draft *d, const uint64_t *shape, uint64_t *label,
     pyri_ticket ticket;
     pyri_flights below = {0};
     int err = pyri_commit_take(d, shape, -1, 0, &ticket, &below);
-    if (err == 0)
-        err = pyri_commit_finish(d, &ticket, &below, latest);
-    if (err == 0)
+    if (err == 0) {
         *label = ticket.version;
+        *latest = 0;
+        err = pyri_commit_finish(d, &ticket, &below, latest);
+    }
     pyri_flights_fini(&below);
+    return err;
+}
+
+int
+pyri_commit_renew(pyri_draft *d)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    pyri_engine *e = d->array->engine;
+    int err = 0;
+    if (!d->ticket)
+        return 0;
+    pthread_mutex_lock(&lock); /* guards the deadline of every ticket */
+    int64_t left = d->ticket->deadline_ns - clock_ns(CLOCK_MONOTONIC);
+    if (left < (int64_t)e->lease_ms * 500000)
+        err = pyri_engine_renew(e, d->ticket);
+    pthread_mutex_unlock(&lock);
     return err;
 }
 

@@ -41,6 +41,7 @@ typedef struct pyri_draft {
     uint64_t seen;       /* label of the snapshot that prepare.c looked at */
     const char *message; /* NULL: none */
     pyri_ticket *ticket; /* of ours, to be renewed in long work; or NULL */
+    _Atomic uint64_t unsynced; /* bytes put while in flight, not yet synced */
 } pyri_draft;            /* zero-initialise; end with pyri_draft_fini() */
 
 void pyri_draft_fini(pyri_draft *d);
@@ -51,9 +52,9 @@ int pyri_draft_merge(pyri_draft *d);
 /* --- plan.c --- */
 
 typedef int pyri_chunk_fn(void *ctx, const uint64_t *pos);
-/* Visit every chunk that a run touches, once. */
+/* Visit every chunk that a run touches inside a shape (NULL: anywhere), once. */
 int pyri_plan_run(const uint64_t *chunk, int ndim, const pyri_run *run,
-                  pyri_chunk_fn *each, void *ctx);
+                  const uint64_t *shape, pyri_chunk_fn *each, void *ctx);
 
 /* --- paint.c --- */
 
@@ -97,6 +98,10 @@ int pyri_commit_finish(pyri_draft *d, pyri_ticket *ticket,
  * that those above it need not wait for our lease. Keeps the caller's error. */
 void pyri_commit_abandon(pyri_draft *d, pyri_ticket *ticket,
                           const pyri_flights *below);
+
+/* In long work for a version in flight: keep its lease from running out. Any
+ * thread; costs next to nothing if it is not time yet. PYR_EFENCED. */
+int pyri_commit_renew(pyri_draft *d);
 
 /* Wait until the label is published, resolving dead writers in the way. */
 int pyri_commit_wait(pyri_array *a, uint64_t label, int timeout_ms);

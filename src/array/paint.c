@@ -21,7 +21,8 @@ enum {
     FEW_BOXES = 8,
     SOME_BOXES = 64,
     MASK_COST = 64,
-    ALONE = 1 << 20 /* bytes that are not worth waking a worker */
+    ALONE = 1 << 20,    /* bytes that are not worth waking a worker */
+    SYNC_STEP = 32 << 20
 };
 
 /* A chunk, and which part of the write falls into it. */
@@ -85,7 +86,7 @@ list(painting *p, size_t nparts)
     const pyri_schema *s = &p->d->array->schema;
     int err = 0;
     for (p->part = 0; p->part < nparts && err == 0; p->part++)
-        err = pyri_plan_run(s->chunk, s->ndim, &p->parts[p->part].run,
+        err = pyri_plan_run(s->chunk, s->ndim, &p->parts[p->part].run, NULL,
                             list_touch, p);
     if (err < 0)
         return err;
@@ -172,6 +173,18 @@ count_patch(void *ctx, const patch *p)
     return 0;
 }
 
+/* A version that is in flight already must not be silent for as long as it
+ * takes to sync all its data at the end: sync as it goes. */
+static int
+keep_up(pyri_draft *d, uint64_t bytes)
+{
+    if (!d->ticket || atomic_fetch_add(&d->unsynced, bytes) + bytes < SYNC_STEP)
+        return 0;
+    atomic_store(&d->unsynced, 0);
+    int err = pyri_engine_sync(d->array->engine);
+    return err < 0 ? err : pyri_commit_renew(d);
+}
+
 /* Pack cells and put the blob; the fragment goes on top of the others. */
 static int
 store(chunk_job *j, const pyri_box *box, pyri_mem src, const uint8_t *mask,
@@ -192,6 +205,8 @@ store(chunk_job *j, const pyri_box *box, pyri_mem src, const uint8_t *mask,
             return err;
         frag.ref[0] = put.ref.a;
         frag.ref[1] = put.ref.b;
+        if (j->p && (err = keep_up(j->p->d, k->size)) < 0)
+            return err;
     }
     pyri_frag *frags =
         realloc(out->frags, ((size_t)out->n + 1) * sizeof *frags);
@@ -321,13 +336,16 @@ paint_chunk(void *ctx, size_t group, unsigned worker)
                    .packer = &p->packers[worker],
                    .out = out};
     pyri_box chunk;
+    int err = pyri_commit_renew(p->d);
+    if (err < 0)
+        return err;
     memcpy(out->pos, pos, sizeof out->pos);
     for (int d = 0; d < s->ndim; d++) {
         chunk.lo[d] = pos[d] * s->chunk[d];
         if (!pyri_add64(chunk.lo[d], s->chunk[d], &chunk.hi[d]))
             chunk.hi[d] = UINT64_MAX;
     }
-    int err = each_patch_of(p, group, &chunk, count_patch, &j);
+    err = each_patch_of(p, group, &chunk, count_patch, &j);
     if (err < 0)
         return err;
     uint64_t mask = pyri_mask_size(pyri_box_cells(s->ndim, &j.bounds));

@@ -7,6 +7,8 @@
  */
 #include "array/draft.h"
 
+#include "base/checked.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,10 +33,11 @@ add_chunk(axis *a, uint64_t chunk)
 }
 
 static int
-list_axis(axis *a, uint64_t chunk, const pyri_run *run, int d)
+list_axis(axis *a, uint64_t chunk, const pyri_run *run, int d, uint64_t limit)
 {
     uint64_t last = run->start[d] + (run->count[d] - 1) * run->stride[d] +
                     run->block[d];
+    last = pyri_min64(last, limit);
     uint64_t cell = run->start[d];
     int err = 0;
     for (uint64_t i = 0, at, end; err == 0;) {
@@ -51,7 +54,7 @@ list_axis(axis *a, uint64_t chunk, const pyri_run *run, int d)
 
 int
 pyri_plan_run(const uint64_t *chunk, int ndim, const pyri_run *run,
-              pyri_chunk_fn *each, void *ctx)
+              const uint64_t *shape, pyri_chunk_fn *each, void *ctx)
 {
     axis axes[PYR_MAX_DIMS];
     size_t at[PYR_MAX_DIMS] = {0};
@@ -61,7 +64,10 @@ pyri_plan_run(const uint64_t *chunk, int ndim, const pyri_run *run,
     for (int d = 0; d < ndim && err == 0; d++) {
         if (run->count[d] == 0 || run->block[d] == 0)
             goto out;
-        err = list_axis(&axes[d], chunk[d], run, d);
+        err = list_axis(&axes[d], chunk[d], run, d,
+                        shape ? shape[d] : UINT64_MAX);
+        if (err == 0 && axes[d].n == 0)
+            goto out;
     }
     while (err == 0) {
         for (int d = 0; d < ndim; d++)

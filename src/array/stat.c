@@ -156,8 +156,11 @@ stat_node(stating *s, const place *at)
         } else if (node.slots >> slot & 1) {
             if ((err = pyri_node_entry(&node, slot, sc->type, &e)) < 0)
                 return err;
-            child.label = e.about.label;
-            child.stored = e.level;
+            if ((err = pyri_node_child(&node, slot, &child.label,
+                                       &child.stored)) < 0 &&
+                !e.about.known)
+                return err;
+            err = 0;
             told = true;
         }
         err = stat_child(s, &child, told ? &e.about : NULL);

@@ -30,9 +30,20 @@ typedef struct under {
     int stored;     /* its level; may be below where we are */
 } under;
 
+/* A rival, and which of its runs touch the node where we are. */
+typedef struct near {
+    const pyri_rival *rival;
+    size_t first, n; /* in job.runs; n == ALL: all of them */
+} near;
+
+enum { FEW_RUNS = 8 };
+#define ALL SIZE_MAX
+
 typedef struct job {
     pyri_build *b;
-    const pyri_rival **rivals; /* a row of nrivals for each level */
+    near *rivals; /* a row of nrivals for each level */
+    uint32_t *runs; /* indices of runs, as a stack */
+    size_t nruns, runs_room;
     placed *placed;
     size_t n, room;
 } job;
@@ -153,17 +164,59 @@ pyri_rival_touches(const pyri_rival *r, const pyri_box *box)
            pyri_claim_overlaps(&r->claim, &inside);
 }
 
-/* Rivals of the row that touch the box go into the row below; returns the
- * newest, or NULL. */
-static const pyri_rival *
-filter(const pyri_rival **row, size_t n, const pyri_box *box,
-       const pyri_rival **below, size_t *nbelow)
+static int
+push_run(job *j, size_t run)
 {
+    if (j->nruns == j->runs_room) {
+        size_t room = j->runs_room ? 2 * j->runs_room : 256;
+        uint32_t *runs = realloc(j->runs, room * sizeof *runs);
+        if (!runs)
+            return pyri_fail_nomem("the versions in flight");
+        j->runs = runs;
+        j->runs_room = room;
+    }
+    j->runs[j->nruns++] = (uint32_t)run;
+    return 0;
+}
+
+/* Of a rival with many runs, keep those that touch the box. */
+static int
+narrow(job *j, const near *from, const pyri_box *box, near *out)
+{
+    const pyri_rival *r = from->rival;
+    pyri_box shape = {.lo = {0}}, inside;
+    size_t n = from->n == ALL ? r->claim.n : from->n;
+    int err = 0;
+    *out = (near){r, j->nruns, 0};
+    memcpy(shape.hi, r->shape, sizeof shape.hi);
+    if (!pyri_box_intersect(r->claim.ndim, box, &shape, &inside))
+        return 0;
+    for (size_t i = 0; i < n && err == 0; i++) {
+        size_t run = from->n == ALL ? i : j->runs[from->first + i];
+        if (!pyri_run_overlaps(r->claim.ndim, &r->claim.runs[run], &inside))
+            continue;
+        if (n <= FEW_RUNS) { /* not worth a list: ask them all again */
+            *out = *from;
+            return 0;
+        }
+        err = push_run(j, run);
+    }
+    out->n = j->nruns - out->first;
+    return err;
+}
+
+/* Rivals of the row that touch the box go into the row below. */
+static int
+filter(job *j, const near *row, size_t n, const pyri_box *box, near *below,
+       size_t *nbelow)
+{
+    int err = 0;
     *nbelow = 0;
-    for (size_t i = 0; i < n; i++)
-        if (pyri_rival_touches(row[i], box))
-            below[(*nbelow)++] = row[i];
-    return *nbelow ? below[0] : NULL;
+    for (size_t i = 0; i < n && err == 0; i++) {
+        err = narrow(j, &row[i], box, &below[*nbelow]);
+        *nbelow += err == 0 && below[*nbelow].n > 0;
+    }
+    return err;
 }
 
 /* An entry of the base that was made when the child was in flight: by now the
@@ -174,7 +227,11 @@ heal(job *j, const uint64_t *pos, pyri_entry *e)
     pyri_node node;
     const pyri_tree *base = j->b->base;
     int err = pyri_tree_get(base, e->about.label, e->level, pos, &node);
-    return err < 0 ? err : pyri_node_about(&node, base->type, &e->about);
+    if (err == 0)
+        err = pyri_node_about(&node, base->type, &e->about);
+    if (err < 0) /* damage there is no reason to fail here */
+        e->about.known = e->about.digested = false;
+    return err == PYR_ECORRUPT ? 0 : err;
 }
 
 /* The child that is not ours: predicted, shared with the base, or none. */
@@ -191,7 +248,7 @@ other_child(job *j, int level, const uint64_t *pos, const pyri_rival *rival,
     }
     if (node && node->slots >> slot & 1) {
         int err = pyri_node_entry(node, slot, j->b->base->type, e);
-        if (err == 0 && !(e->about.known && e->about.digested))
+        if (err == 0 && !e->lost && !(e->about.known && e->about.digested))
             err = heal(j, pos, e);
         return err;
     }
@@ -241,21 +298,30 @@ sum_fill(job *j, sum *s, const pyri_box *domain)
                               pyri_box_cells(form->ndim, &inside));
 }
 
-static void
+static int
 base_child(const pyri_node *node, under base, unsigned slot, under *out)
 {
     *out = (under){0};
-    if (!node) {
-        if (slot == 0)
-            *out = base;
-    } else if (node->slots >> slot & 1) {
-        pyri_node_child(node, slot, &out->label, &out->stored);
-    }
+    if (node && node->slots >> slot & 1)
+        return pyri_node_child(node, slot, &out->label, &out->stored);
+    if (!node && slot == 0)
+        *out = base;
+    return 0;
+}
+
+/* The node of the base is damaged, and we change nothing: what it knew of its
+ * children is lost, and who reads them is told so. */
+static int
+lost_child(int level, under base, unsigned slot, pyri_entry *e)
+{
+    *e = (pyri_entry){.slot = slot, .level = level, .lost = true};
+    e->about.label = base.label;
+    return 0;
 }
 
 static int
 build_node(job *j, int level, const uint64_t *pos, pyri_touch *touches,
-           size_t n, under base, const pyri_rival **rivals, size_t nrivals,
+           size_t n, under base, const near *rivals, size_t nrivals,
            pyri_entry *out)
 {
     pyri_build *b = j->b;
@@ -265,14 +331,17 @@ build_node(job *j, int level, const uint64_t *pos, pyri_touch *touches,
     sum s = {.about = {.label = b->label, .known = true, .digested = true}};
     int count = 0, err, bits = g->norder - (level - 1) * PYRI_FAN_BITS;
     unsigned slots = 1u << (bits < PYRI_FAN_BITS ? bits : PYRI_FAN_BITS);
-    const pyri_rival **below = rivals + b->nrivals;
+    near *below = j->rivals + b->nrivals * (size_t)(g->levels - level + 1);
     size_t done = 0;
+    bool lost = false;
 
     pyri_summary_init(&s.about.summary);
     if (base.label && base.stored == level) {
-        if ((err = pyri_tree_get(b->base, base.label, level, pos, &stored)) < 0)
+        err = pyri_tree_get(b->base, base.label, level, pos, &stored);
+        lost = err == PYR_ECORRUPT && b->tolerant;
+        if (err < 0 && !lost)
             return err;
-        node = &stored;
+        node = lost ? NULL : &stored;
     }
     for (unsigned slot = 0; slot < slots; slot++) {
         pyri_entry *e = &entries[count];
@@ -280,17 +349,23 @@ build_node(job *j, int level, const uint64_t *pos, pyri_touch *touches,
         pyri_box domain;
         size_t here = 0, nbelow;
         bool there = true;
-        under base_here;
+        under base_here = {0};
+        size_t runs = j->nruns;
         pyri_grid_child(g, level, pos, slot, child);
         pyri_grid_domain(g, level - 1, child, &domain);
-        const pyri_rival *rival =
-            filter(rivals, nrivals, &domain, below, &nbelow);
+        if ((err = filter(j, rivals, nrivals, &domain, below, &nbelow)) < 0)
+            return err;
+        const pyri_rival *rival = nbelow ? below[0].rival : NULL;
         while (done + here < n &&
                pyri_grid_slot(touches[done + here].code, level) == slot)
             here++;
-        base_child(node, base, slot, &base_here);
-        e->slot = slot;
-        if (here == 0)
+        if (!lost && (err = base_child(node, base, slot, &base_here)) < 0 &&
+            !b->tolerant)
+            return err;
+        *e = (pyri_entry){.slot = slot};
+        if (lost && here == 0 && !rival)
+            err = lost_child(level - 1, base, slot, e);
+        else if (here == 0)
             err = other_child(j, level - 1, child, rival, node, base, slot, e,
                               &there);
         else if (level == 1)
@@ -301,6 +376,7 @@ build_node(job *j, int level, const uint64_t *pos, pyri_touch *touches,
         if (err < 0)
             return err;
         done += here;
+        j->nruns = runs;
         if (there) {
             e->slot = slot;
             sum_child(j, &s, &domain, e);
@@ -337,7 +413,7 @@ pyri_build_run(pyri_build *b)
     if (!j.rivals)
         return pyri_fail_nomem("the nodes of a version");
     for (size_t i = 0; i < b->nrivals; i++)
-        j.rivals[i] = &b->rivals[i];
+        j.rivals[i] = (near){&b->rivals[i], 0, ALL};
     under base = {b->base->root, b->base->root_level};
     err = build_node(&j, b->grid->levels, pos, b->touches, b->ntouches, base,
                      j.rivals, b->nrivals, &root);
@@ -347,6 +423,7 @@ pyri_build_run(pyri_build *b)
         b->root = root.about;
     free(j.placed);
     free(j.rivals);
+    free(j.runs);
     return err;
 }
 

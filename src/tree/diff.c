@@ -32,17 +32,18 @@ open_side(const pyri_tree *t, side *s, int level, const uint64_t *pos)
     return s->open ? pyri_tree_get(t, s->label, level, pos, &s->node) : 0;
 }
 
-static void
+static int
 child_side(const side *s, unsigned slot, side *out)
 {
     *out = (side){0};
     if (s->open) {
         if (s->node.slots >> slot & 1)
-            pyri_node_child(&s->node, slot, &out->label, &out->stored);
+            return pyri_node_child(&s->node, slot, &out->label, &out->stored);
     } else if (s->label && slot == 0) {
         out->label = s->label;
         out->stored = s->stored;
     }
+    return 0;
 }
 
 /* Do both snapshots show the cells of this shared node alike? */
@@ -86,9 +87,9 @@ compare_nodes(const pair *p, int level, const uint64_t *pos, side a, side b)
         uint64_t child[PYR_MAX_DIMS];
         side ca, cb;
         pyri_grid_child(g, level, pos, slot, child);
-        child_side(&a, slot, &ca);
-        child_side(&b, slot, &cb);
-        err = compare_nodes(p, level - 1, child, ca, cb);
+        if ((err = child_side(&a, slot, &ca)) == 0 &&
+            (err = child_side(&b, slot, &cb)) == 0)
+            err = compare_nodes(p, level - 1, child, ca, cb);
     }
     return err;
 }

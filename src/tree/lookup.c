@@ -164,7 +164,9 @@ expand(walk *w, const pending *at, const pyri_node *node)
             continue;
         }
         if (node) {
-            pyri_node_child(node, slot, &child.label, &child.stored);
+            err = pyri_node_child(node, slot, &child.label, &child.stored);
+            if (err < 0)
+                return err;
             if (child.stored > child.level)
                 return pyri_fail(PYR_ECORRUPT, "a node of the tree is damaged");
             if (child_same(w, node, slot, &child, &same)) {

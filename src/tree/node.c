@@ -15,7 +15,7 @@
  *  112     4  bytes of a downsampled block after the entries: none yet, 0
  *  116     4  0
  *  120        of an inner node, for each child that is there, by slot:
- *             1  bits: 1 summary, 2 digest
+ *             1  bits: 1 summary, 2 digest, 4 the child was lost to damage
  *             1  level of the child
  *             6  0
  *             8  label
@@ -32,6 +32,8 @@
 #include "tree/node_layout.h"
 
 #include <string.h>
+
+enum { LOST = 4 };
 
 size_t
 pyri_node_key(uint64_t array, uint64_t label, int level, int ndim,
@@ -145,6 +147,8 @@ pyri_node_encode(pyri_bytes key, const pyri_about *own, pyr_type type,
     for (int i = 0; i < n; i++, at += NODE_ENTRY) {
         at[1] = (uint8_t)entries[i].level;
         pyri_about_encode(&entries[i].about, type, &at[0], at + 8);
+        if (entries[i].lost)
+            at[0] |= LOST;
     }
     pyri_node_seal(key, bytes, size);
 }
@@ -163,13 +167,14 @@ entry_at(const pyri_node *node, unsigned slot)
            NODE_ENTRY * (size_t)__builtin_popcount(before);
 }
 
-void
+int
 pyri_node_child(const pyri_node *node, unsigned slot, uint64_t *label,
                 int *level)
 {
     const uint8_t *at = entry_at(node, slot);
     *label = pyri_load64(at + 8);
     *level = at[1];
+    return at[0] & LOST ? damaged("a child of it was lost to damage") : 0;
 }
 
 int
@@ -179,6 +184,7 @@ pyri_node_entry(const pyri_node *node, unsigned slot, pyr_type type,
     const uint8_t *at = entry_at(node, slot);
     out->slot = slot;
     out->level = at[1];
+    out->lost = at[0] & LOST;
     if (out->level >= node->level)
         return damaged("a child is not below it");
     return decode_about(at[0], at + 8, type, &out->about);

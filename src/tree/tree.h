@@ -72,6 +72,7 @@ typedef struct pyri_entry {
     unsigned slot;
     int level; /* of the child; less than one below only on the edge of a
                   tree that has grown */
+    bool lost; /* which node the child is was not to be read any more */
     pyri_about about;
 } pyri_entry;
 
@@ -92,8 +93,9 @@ void pyri_node_encode(pyri_bytes key, const pyri_about *own, pyr_type type,
                       int level, const pyri_entry *entries, int n,
                       pyri_buf *out);
 int pyri_node_about(const pyri_node *node, pyr_type type, pyri_about *out);
-/* The label and level of a child, without its summary; the slot is there. */
-void pyri_node_child(const pyri_node *node, unsigned slot, uint64_t *label,
+/* The label and level of a child, without its summary; the slot is there.
+ * PYR_ECORRUPT if the child is lost. */
+int pyri_node_child(const pyri_node *node, unsigned slot, uint64_t *label,
                      int *level);
 int pyri_node_entry(const pyri_node *node, unsigned slot, pyr_type type,
                     pyri_entry *out);
@@ -212,6 +214,8 @@ typedef struct pyri_build {
     size_t ntouches;
     pyri_leaf_fn *leaf;
     void *ctx;
+    bool tolerant;           /* go on where the base is damaged: for a version
+                                that changes nothing, and must come to be */
     /* what comes out: */
     pyri_node_put *nodes;
     size_t nnodes;

@@ -183,9 +183,10 @@ pyri_form_decode(pyri_cursor *c, pyri_form *f)
                                ? pyri_cursor_take(c, (size_t)norder)
                                : NULL;
     f->norder = order ? (int)norder : 0;
+    uint8_t halvings[256] = {0};
     for (int i = 0; order && i < f->norder; i++) {
         f->order[i] = order[i];
-        c->failed |= order[i] >= f->ndim;
+        c->failed |= order[i] >= f->ndim || ++halvings[order[i]] > 64;
     }
     uint64_t ncuts = pyri_cursor_varint(c);
     int err = 0;

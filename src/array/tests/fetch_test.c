@@ -365,14 +365,11 @@ a_fragment_with_the_wrong_checksum_or_size_is_refused(void)
     static world w;
     for (uint64_t i = 0; i < 20; i++) {
         make_one(&w, 100 * i);
-        pyri_frag *f = &w.chain.links[0].frag, was = *f;
-        OK(fetch_all(&w));
-        end(&w);
-        make_one(&w, 100 * i);
-        REQUIRE(f->check == was.check);
-        f->check ^= 1;
+        pyri_frag *f = &w.chain.links[0].frag;
+        f->check ^= 1; /* first: no engine has seen it good */
         FAILS(PYR_ECORRUPT, fetch_all(&w));
         f->check ^= 1;
+        OK(fetch_all(&w));
         f->stored -= 1;
         FAILS(PYR_ECORRUPT, fetch_all(&w));
         f->stored += 2; /* more than there is */

@@ -72,7 +72,7 @@ every_chunk_of_a_run_is_visited_once_and_no_other(void)
         }
         pick_run(&r, ndim, &run);
         v = (visits){.ndim = ndim};
-        OK(pyri_plan_run(chunk, ndim, &run, visit, &v));
+        OK(pyri_plan_run(chunk, ndim, &run, NULL, visit, &v));
         bool along[MOST][SIDE];
         for (int d = 0; d < ndim; d++)
             for (uint64_t i = 0; i < SIDE; i++)
@@ -97,8 +97,8 @@ a_run_without_cells_visits_nothing(void)
     const pyri_run none = {{1, 1}, {2, 2}, {3, 0}, {5, 5}};
     const pyri_run thin = {{1, 1}, {0, 2}, {3, 1}, {5, 5}};
     v = (visits){.ndim = 2};
-    OK(pyri_plan_run(chunk, 2, &none, visit, &v));
-    OK(pyri_plan_run(chunk, 2, &thin, visit, &v));
+    OK(pyri_plan_run(chunk, 2, &none, NULL, visit, &v));
+    OK(pyri_plan_run(chunk, 2, &thin, NULL, visit, &v));
     CHECK(v.calls == 0);
 }
 
@@ -109,7 +109,7 @@ a_visitor_can_end_the_plan(void)
     const uint64_t chunk[1] = {1};
     const pyri_run run = {{0}, {10}, {1}, {10}};
     v = (visits){.ndim = 1, .stop_at = 3};
-    CHECK(pyri_plan_run(chunk, 1, &run, visit, &v) == 42);
+    CHECK(pyri_plan_run(chunk, 1, &run, NULL, visit, &v) == 42);
     CHECK(v.calls == 3);
 }
 
@@ -129,11 +129,11 @@ a_run_that_jumps_far_visits_what_it_touches(void)
     uint64_t seen[2] = {0, 0};
     const uint64_t chunk[1] = {10};
     const pyri_run far = {{5}, {1}, {3}, {1ull << 62}};
-    OK(pyri_plan_run(chunk, 1, &far, keep_last, seen));
+    OK(pyri_plan_run(chunk, 1, &far, NULL, keep_last, seen));
     CHECK(seen[0] == 3 && seen[1] == ((1ull << 63) + 5) / 10);
     const pyri_run last = {{UINT64_MAX - 25}, {25}, {1}, {25}};
     seen[0] = 0;
-    OK(pyri_plan_run(chunk, 1, &last, keep_last, seen));
+    OK(pyri_plan_run(chunk, 1, &last, NULL, keep_last, seen));
     CHECK(seen[1] == (UINT64_MAX - 1) / 10);
     CHECK(seen[0] == (UINT64_MAX - 1) / 10 - (UINT64_MAX - 25) / 10 + 1);
 }

@@ -24,6 +24,8 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 enum { HEAD_KEY = 9, VERSION_KEY = 16, MAX_HEAD = 16 + 8 * PYR_MAX_DIMS };
@@ -72,6 +74,13 @@ may_write(const char *path)
            (access(name, W_OK) == 0 || errno == ENOENT);
 }
 
+static bool
+on_readonly_disk(const char *path)
+{
+    struct statvfs v;
+    return statvfs(path, &v) == 0 && v.f_flag & ST_RDONLY;
+}
+
 static int
 open_env(pyri_site *s, const char *path)
 {
@@ -81,12 +90,27 @@ open_env(pyri_site *s, const char *path)
         .flags = s->format.durability == PYR_DURABILITY_OS ? MDB_NOSYNC : 0};
     if (s->meta_readonly)
         plan.flags |= MDB_RDONLY;
+    if (on_readonly_disk(path))
+        plan.flags |= MDB_NOLOCK; /* nobody writes there */
     int err = pyri_env_open(&plan, &s->meta);
-    if (err < 0 && s->meta_readonly) {
-        plan.flags |= MDB_NOLOCK; /* not even the lock file may be written */
-        err = pyri_env_open(&plan, &s->meta);
-    }
+    if (err < 0 && s->meta_readonly)
+        return pyri_fail_at(PYR_EREADONLY,
+                            "a reader must be able to write to %s/lock.mdb, "
+                            "so that writers know of it (chmod a+rw)",
+                            path);
     return err < 0 ? err : open_all(s, !s->meta_readonly);
+}
+
+/* Readers announce themselves in the lock file, which holds nothing else: so
+ * whoever may read the store may write to it. */
+static void
+open_lock_to_readers(const char *path)
+{
+    char name[PATH_MAX];
+    struct stat st;
+    if (pyri_path_join(name, sizeof name, path, "lock.mdb") == 0 &&
+        stat(name, &st) == 0 && st.st_uid == geteuid())
+        (void)!chmod(name, 0666);
 }
 
 int
@@ -102,6 +126,8 @@ pyri_meta_open(pyri_site *s, bool readonly)
     if ((err = pyri_path_lock(s->path, &fd)) < 0)
         return err;
     err = open_env(s, path);
+    if (err == 0 && !s->meta_readonly)
+        open_lock_to_readers(path);
     close(fd);
     return err;
 }
