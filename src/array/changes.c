@@ -169,7 +169,7 @@ ask_leaf(void *ctx, const pyri_hit *hit)
         if (!pyri_box_intersect(q->a->schema.ndim, &chain.links[i].shown,
                                 &hit->box, &part))
             continue;
-        if (f->fold) {
+        if (f->fold && f->version < q->snap->label) {
             q->older = f->version;
             break;
         }

@@ -58,7 +58,10 @@ pyri_snapshot_open_label(pyri_array *a, pyri_reader *r, uint64_t label,
     int err = load_record(a, r, label, &s->record);
     if (err < 0)
         return err;
-    if (s->record.form.ndim != a->schema.ndim) {
+    if (s->record.form.ndim != a->schema.ndim ||
+        (s->record.root &&
+         (s->record.root > label || s->record.root_level < 1 ||
+          s->record.root_level > pyri_grid_levels(&s->record.form)))) {
         pyri_record_fini(&s->record);
         return pyri_fail(PYR_ECORRUPT, "version %lld of array '%s' is damaged",
                          (long long)(label - a->first), a->name);

@@ -100,21 +100,32 @@ has_address_space(uint64_t size)
 int
 pyri_env_open(const pyri_env_plan *plan, MDB_env **out)
 {
-    int i = 0, dead;
+    int i = 0;
     *out = NULL;
     while (i < 2 && !has_address_space(plan->map_sizes[i]))
         i++;
     int rc = open_once(plan, plan->map_sizes[i], out);
     if (rc != 0)
         return pyri_fail_mdb(rc, "%s", plan->path);
-    mdb_reader_check(*out, &dead);
+    pyri_env_forget_dead(*out);
     return 0;
+}
+
+void
+pyri_env_forget_dead(MDB_env *env)
+{
+    int dead;
+    mdb_reader_check(env, &dead);
 }
 
 int
 pyri_env_read(MDB_env *env, MDB_txn **out)
 {
     int rc = mdb_txn_begin(env, NULL, MDB_RDONLY, out);
+    if (rc == MDB_READERS_FULL) { /* some of them may be dead */
+        pyri_env_forget_dead(env);
+        rc = mdb_txn_begin(env, NULL, MDB_RDONLY, out);
+    }
     return rc ? pyri_fail_mdb(rc, "begin to read metadata") : 0;
 }
 

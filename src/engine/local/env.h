@@ -35,6 +35,9 @@ typedef struct pyri_env_plan {
 int pyri_env_open(const pyri_env_plan *plan, MDB_env **out);
 
 /* Transactions. A write transaction is the caller's thread's own. */
+/* A reader that died in a read keeps old pages from being used again, until
+ * someone notices. */
+void pyri_env_forget_dead(MDB_env *env);
 int pyri_env_read(MDB_env *env, MDB_txn **out);
 int pyri_env_write(MDB_env *env, MDB_txn **out);
 int pyri_env_commit(MDB_txn *txn, const char *what); /* ends it either way */

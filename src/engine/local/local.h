@@ -315,6 +315,7 @@ struct pyri_site {
     char *path;
     pyri_format format;
 
+    atomic_uint publications; /* of this site, counted */
     struct MDB_env *meta;
     unsigned tree_db, records_db, main_db; /* of meta */
     bool meta_readonly;

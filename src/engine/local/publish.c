@@ -21,6 +21,8 @@
 
 #include <stdio.h>
 
+enum { CHECK_READERS = 256 }; /* publications from one look to the next */
+
 enum { WAITING, DONE, LEAD };
 
 struct pyri_request {
@@ -148,6 +150,12 @@ run(pyri_site *s, pyri_request *first)
     PYRI_FAULT("publish.commit");
     if ((err = pyri_env_commit(txn, "publish a version")) == 0)
         PYRI_FAULT("publish.done");
+    if (atomic_fetch_add_explicit(&s->publications, 1, memory_order_relaxed) %
+            CHECK_READERS ==
+        CHECK_READERS - 1) {
+        pyri_env_forget_dead(s->meta);
+        pyri_env_forget_dead(s->live);
+    }
     return err;
 }
 
