@@ -119,6 +119,18 @@ digest_of(const making *m, const pyri_painted *p, const pyri_digest *before)
     return digest;
 }
 
+/* Do the first n links hide the last one? */
+static bool
+is_hidden(const making *m, const pyri_chain *c, int n)
+{
+    const pyri_box *shown = &c->links[c->n - 1].shown;
+    bool hidden = pyri_box_empty(m->form.ndim, shown);
+    for (int i = 0; i < n && !hidden; i++)
+        hidden = !c->links[i].frag.masked &&
+                 pyri_box_contains(m->form.ndim, &c->links[i].shown, shown);
+    return hidden;
+}
+
 /* Own fragments first, then what they lie on, without what is hidden. */
 static int
 stack(const making *m, const pyri_painted *p, pyri_chain *below,
@@ -133,10 +145,14 @@ stack(const making *m, const pyri_painted *p, pyri_chain *below,
     }
     for (int i = 0; i < below->n && err == 0; i++)
         err = pyri_chain_add(&all, &m->form, &below->links[i].frag);
-    for (int i = 0; i < p->nfloor && err == 0; i++)
+    for (int i = 0; i < p->nfloor && err == 0; i++) {
         err = pyri_chain_add(&all, &m->form, &p->floor[i]);
+        if (err == 0 && is_hidden(m, &all, p->n))
+            all.n--; /* among themselves they are pruned already */
+    }
     if (err == 0) {
-        pyri_chain_prune(&all, m->form.ndim);
+        if (below->n || p->n > 1)
+            pyri_chain_prune(&all, m->form.ndim);
         leaf->frags = malloc(((size_t)all.n + 1) * sizeof *leaf->frags);
         err = leaf->frags ? 0 : pyri_fail_nomem("the fragments of a chunk");
     }
@@ -164,12 +180,16 @@ leaf_on_base(making *m, const pyri_painted *p, uint64_t base, pyri_leaf *leaf)
     pyri_about about = {.label = UINT64_MAX, .known = true, .digested = true};
     int err = 0;
     bool lost = false; /* the leaf below is damaged */
+    bool seen = p->prepared && p->below == base; /* nothing new to learn */
     pyri_summary_init(&about.summary);
-    if (base && (err = pyri_tree_get(&m->base.tree, base, 0, p->pos,
+    if (seen && base) {
+        about.digested = p->digested;
+        about.digest = p->digest;
+    } else if (base && (err = pyri_tree_get(&m->base.tree, base, 0, p->pos,
                                      &node)) == 0 &&
         (err = pyri_node_about(&node, s->type, &about)) == 0)
         err = pyri_chain_load(&below, &m->base.tree, p->pos, &node, NULL,
-                              p->nfloor ? p->floor_label : 0);
+                              p->nfloor ? m->d->seen : 0);
     if (err == PYR_ECORRUPT && p->n == 0) {
         lost = true; /* nothing changes: who reads it meets the damage there */
         leaf->prev = base;
@@ -189,7 +209,7 @@ leaf_on_base(making *m, const pyri_painted *p, uint64_t base, pyri_leaf *leaf)
         own->known = about.known;
         own->summary = about.summary;
         as_of = about.label;
-    } else if (p->prepared && p->below == base) {
+    } else if (seen) {
         own->known = p->known;
         own->summary = p->after;
         as_of = m->d->seen;

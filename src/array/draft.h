@@ -25,10 +25,12 @@ typedef struct pyri_painted {
      * the leaf below turns out to be the one that was seen. */
     bool prepared;
     uint64_t below;      /* label of the leaf seen; 0: none */
+    pyri_digest digest;  /* of that leaf, if it was digested */
+    bool digested;
     bool known;          /* `after` is there */
     pyri_summary after;  /* of the chunk with this write on top */
-    uint64_t floor_label;/* the chunk as of this label is what floor holds */
-    pyri_frag *floor;    /* heap; nfloor 0: nothing was folded */
+    pyri_frag *floor;    /* the chunk as of the snapshot seen, maybe folded;
+                            heap */
     int nfloor;
 } pyri_painted;
 

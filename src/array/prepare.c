@@ -25,7 +25,7 @@
 #include <string.h>
 
 enum {
-    FOLD_MIN = 16,
+    FOLD_MIN = 32,
     FOLD_MAX = 64,
     FOLD_GAIN = 4,
     FOLD_LARGE = 64 << 20, /* bytes: chunks beyond this are left alone */
@@ -231,33 +231,33 @@ write_fold(pyri_draft *d, pyri_fetcher *f, const pyri_chain *c,
     return err;
 }
 
-/* A fold of the whole chunk tells what it sums up to: in *about. */
+/* Keep the chain for the leaf to come, folded if that is worth it. A fold of
+ * the whole chunk tells what it sums up to: in *about. */
 static int
-fold(pyri_draft *d, const pyri_tree *t, pyri_chain *c, pyri_painted *p,
-     pyri_about *about)
+keep_or_fold(pyri_draft *d, const pyri_tree *t, pyri_chain *c, pyri_painted *p,
+             pyri_about *about)
 {
     pyri_fetcher f = {.array = d->array, .reader = t->reader};
     pyri_box bounds, shown;
     pyri_summary sum;
     pyri_chain_prune(c, d->array->schema.ndim);
-    int m = worth_folding(d->array, c, &bounds);
-    if (m == 0)
-        return 0;
-    int n = c->n - m + 1;
-    p->floor = malloc((size_t)n * sizeof *p->floor);
+    int m = worth_folding(d->array, c, &bounds), folds = m > 0, err = 0;
+    int n = c->n - m + folds;
+    p->floor = malloc(((size_t)n + 1) * sizeof *p->floor);
     if (!p->floor)
-        return pyri_fail_nomem("a chunk to fold");
-    int err = write_fold(d, &f, c, &bounds, &p->floor[0], &sum);
+        return pyri_fail_nomem("the fragments of a chunk");
+    for (int i = folds; i < n; i++)
+        p->floor[i] = c->links[m + i - folds].frag;
+    p->nfloor = n;
+    if (!folds)
+        return 0;
+    err = write_fold(d, &f, c, &bounds, &p->floor[0], &sum);
     if (err == 0 && shown_of(t, p->pos, &shown) &&
         pyri_box_contains(t->form->ndim, &bounds, &shown)) {
         about->known = true;
         about->label = d->seen;
         about->summary = sum;
     }
-    for (int i = 1; i < n; i++)
-        p->floor[i] = c->links[m + i - 1].frag;
-    p->nfloor = err < 0 ? 0 : n;
-    p->floor_label = d->seen;
     pyri_fetcher_fini(&f);
     return err;
 }
@@ -285,10 +285,12 @@ look(void *ctx, const pyri_hit *hit)
     if (hit->leaf) {
         p->below = hit->node.label;
         err = pyri_node_about(&hit->node, l->t->type, &about);
+        p->digested = about.digested;
+        p->digest = about.digest;
         if (err == 0)
             err = pyri_chain_load(&chain, l->t, p->pos, &hit->node, NULL, 0);
         if (err == 0)
-            err = fold(l->d, l->t, &chain, p, &about);
+            err = keep_or_fold(l->d, l->t, &chain, p, &about);
     }
     if (err == 0)
         err = sum_after(l->d->array, l->t, p, &chain, &about, &p->known,

@@ -208,6 +208,17 @@ make(world *w, uint64_t seed)
 
 /* --- fetching ----------------------------------------------------------------------- */
 
+/* Gives links of its own to a job. */
+static void
+take_links(const world *w, pyri_fetch *job)
+{
+    size_t size = (size_t)w->chain.n * sizeof *job->links;
+    job->n = w->chain.n;
+    REQUIRE((job->links = malloc(size + 1)));
+    if (size)
+        memcpy(job->links, w->chain.links, size);
+}
+
 /* Memory with gaps for a box; returns its size. */
 static size_t
 pick_memory(world *w, const pyri_box *box, pyri_mem *to)
@@ -248,7 +259,8 @@ fetch_some(world *w, pyri_fetcher *f)
     pyri_fetch jobs[JOBS];
     size_t sizes[JOBS], n = (size_t)rng_from(&w->r, 1, JOBS);
     for (size_t i = 0; i < n; i++) {
-        jobs[i] = (pyri_fetch){.links = w->chain.links, .n = w->chain.n};
+        jobs[i] = (pyri_fetch){.sum = NULL};
+        take_links(w, &jobs[i]);
         pick_box(w, &w->chunk, &jobs[i].box);
         sizes[i] = pick_memory(w, &jobs[i].box, &jobs[i].to);
         REQUIRE((jobs[i].to.base = malloc(sizes[i])));
@@ -258,6 +270,7 @@ fetch_some(world *w, pyri_fetcher *f)
     for (size_t i = 0; i < n; i++) {
         check_fetched(w, &jobs[i], sizes[i]);
         free(jobs[i].to.base);
+        free(jobs[i].links);
     }
 }
 

@@ -14,8 +14,6 @@ bytes_in(int ndim, pyr_type type, const uint64_t *chunk)
     return bytes;
 }
 
-/* With n equal sides s the next size up is a factor of ((s + 1) / s)^n away,
- * and so for the one below; the nearest is half of that away, as a ratio. */
 static void
 chunks_of_large_arrays_have_equal_sides_and_about_a_mebibyte(void)
 {

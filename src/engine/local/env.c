@@ -15,7 +15,7 @@
 #include <sys/statvfs.h>
 
 enum {
-    MAX_READERS = 1024, /* read transactions at once, in all processes */
+    MAX_READERS = 8192, /* read transactions at once, in all processes */
     MAX_NAMED = 4,
     MODE = 0666, /* less the umask */
     NEARLY_NOTHING = 1 << 20 /* bytes left on a full disk */

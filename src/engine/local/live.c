@@ -61,7 +61,8 @@ is_valid(pyri_site *s, bool *valid)
         return err;
     err = pyri_file_read(path, have, sizeof have);
     *valid = err == 0 && strcmp(want, have) == 0;
-    return err == PYR_EIO ? err : 0;
+    /* only a file that is not there or torn says that nothing is to be kept */
+    return err == PYR_ENOTFOUND || err == PYR_EFORMAT ? 0 : err;
 }
 
 /* --- throwing away -------------------------------------------------------- */

@@ -161,7 +161,7 @@ void pyri_map_release(pyri_site *s, pyri_reader *r);
 
 /* --- reader.c: pooled read transactions ----------------------------------- */
 
-enum { PYRI_POOLED_READERS = 64 };
+enum { PYRI_POOLED_READERS = 16 };
 
 struct pyri_reader {
     struct MDB_txn *txn;  /* of meta */

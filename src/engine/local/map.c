@@ -30,7 +30,7 @@ enum {
     WAYS = 8,
     KEPT_FILES = 64,
     HELD_LOOK = 8,  /* how far to look back in a reader's list */
-    FEW_PAGES = 4   /* not worth a system call to fault them in */
+    FEW_PAGES = 16   /* not worth a system call to fault them in */
 };
 #define CHANGING (INT32_MIN / 2)
 

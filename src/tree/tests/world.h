@@ -43,7 +43,7 @@ typedef struct world {
     uint64_t side[PYR_MAX_DIMS]; /* no shape is longer */
     version v[VERSIONS + 1];
     uint64_t taken, latest;
-    int predicted, unknown_roots, deeper, clipped; /* things that occurred */
+    int predicted, unknown_roots, deeper, clipped; /* so many times */
 } world;
 
 /* --- cells and chunks by number ------------------------------------------------ */
@@ -130,13 +130,19 @@ pick_run(world *w, pyri_run *run)
     }
 }
 
+/* Small or large, so that trees grow, some by more than a level at once. */
 static void
 pick_shape(world *w, const uint64_t *before, uint64_t *shape)
 {
-    for (int d = 0; d < w->ndim; d++)
-        shape[d] = rng_once_in(&w->r, 2)    ? before[d]
-                   : rng_once_in(&w->r, 15) ? 0
-                                            : rng_from(&w->r, 1, w->side[d]);
+    bool large = rng_once_in(&w->r, 4);
+    for (int d = 0; d < w->ndim; d++) {
+        shape[d] = rng_once_in(&w->r, 15)   ? 0
+                   : large                  ? w->side[d]
+                   : rng_once_in(&w->r, 2) ? before[d]
+                                           : rng_from(&w->r, 1, w->side[d]);
+        if (!large && w->taken < 8)
+            shape[d] = pyri_min64(shape[d], 4);
+    }
 }
 
 /* What the version makes of the one before it. */
@@ -176,11 +182,12 @@ begin(world *w, uint64_t seed)
     *w = (world){.r = rng_of(seed), .lineage = {1, {{ARRAY, 0}}}};
     w->ndim = (int)rng_from(&w->r, 1, 3);
     for (int d = 0; d < w->ndim; d++) {
-        w->side[d] = w->ndim == 1 ? CELLS / 4 : sides[w->ndim];
-        w->chunk[d] = rng_from(&w->r, 1, 3);
+        w->side[d] = w->ndim == 1 ? CELLS / 2 : sides[w->ndim];
+        w->chunk[d] = rng_once_in(&w->r, 2) ? 1 : rng_from(&w->r, 1, 3);
     }
     version *v = &w->v[0];
-    pick_shape(w, w->side, v->shape);
+    for (int d = 0; d < w->ndim; d++)
+        v->shape[d] = rng_from(&w->r, 1, 4);
     OK(pyri_form_init(&v->form, w->ndim, v->shape, w->chunk));
     OK(pyri_engine_open("mem:", PYR_OPEN_CREATE, NULL, &w->engine));
     const pyri_edit edit = {.kind = PYRI_EDIT_ARRAY,
