@@ -201,18 +201,55 @@ extents(int n, const pyri_box *box, uint64_t *out)
         out[d] = box->hi[d] - box->lo[d];
 }
 
-/* Add rows of cells to a summary. */
+/* Rows of cells on their way into a summary; short ones are gathered first, as
+ * each call has its price. */
+typedef struct summing {
+    const pyri_schema *s;
+    pyri_summary *sum;
+    size_t held;
+    uint8_t block[PYRI_BLOCK];
+} summing;
+
 static void
-sum_rows(const pyri_schema *s, const pyri_rows *rows, int axis,
-         const uint8_t *at, pyri_summary *sum)
+sum_bytes(summing *g, const uint8_t *at, uint64_t size)
 {
-    if (axis == rows->outer) {
-        pyri_summary_add(sum, s->type, s->fill, at,
-                         (size_t)(rows->run / pyri_type_size(s->type)));
+    pyri_summary_add(g->sum, g->s->type, g->s->fill, at,
+                     (size_t)(size / pyri_type_size(g->s->type)));
+}
+
+static void
+sum_nest(summing *g, const pyri_rows *rows, int axis, const uint8_t *at)
+{
+    if (axis < rows->outer) {
+        for (uint64_t i = 0; i < rows->extent[axis]; i++) {
+            sum_nest(g, rows, axis + 1, at);
+            at += rows->step[axis];
+        }
         return;
     }
-    for (uint64_t i = 0; i < rows->extent[axis]; i++, at += rows->step[axis])
-        sum_rows(s, rows, axis + 1, at, sum);
+    if (g->held && g->held + rows->run > sizeof g->block) {
+        sum_bytes(g, g->block, g->held);
+        g->held = 0;
+    }
+    if (rows->run > sizeof g->block / 2) {
+        sum_bytes(g, at, rows->run);
+    } else {
+        memcpy(g->block + g->held, at, (size_t)rows->run);
+        g->held += (size_t)rows->run;
+    }
+}
+
+static void
+sum_rows(const pyri_schema *s, const pyri_rows *rows, const uint8_t *at,
+         pyri_summary *sum)
+{
+    summing g;
+    g.s = s;
+    g.sum = sum;
+    g.held = 0;
+    sum_nest(&g, rows, 0, at);
+    if (g.held)
+        sum_bytes(&g, g.block, g.held);
 }
 
 static int copy_halves(pyri_fetcher *f, const pyri_frag *g,
@@ -248,7 +285,7 @@ copy_plain(pyri_fetcher *f, const pyri_frag *g, const pyri_blob_get *gets,
     src.base = (uint8_t *)(uintptr_t)gets[1].data +
                (gets[0].size + from - gets[1].offset);
     if (sum)
-        sum_rows(&f->array->schema, &rows, 0, src.base, sum);
+        sum_rows(&f->array->schema, &rows, src.base, sum);
     else
         pyri_copy(n, cell, extent, to, src);
     return 0;
@@ -363,7 +400,7 @@ copy_whole(pyri_fetcher *f, const pyri_frag *g, const pyri_blob_get *gets,
     if (sum) {
         pyri_rows rows;
         pyri_rows_of(n, cell, extent, src.step, &rows);
-        sum_rows(&f->array->schema, &rows, 0, src.base, sum);
+        sum_rows(&f->array->schema, &rows, src.base, sum);
     } else {
         pyri_copy(n, cell, extent, to, src);
     }

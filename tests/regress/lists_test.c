@@ -69,7 +69,7 @@ check_list(pyr_version version, uint64_t n, int32_t value)
 static void
 a_killed_writer_of_many_boxes_is_resolved(void)
 {
-    uint64_t n = by_scale(3000, 30000, 200000);
+    uint64_t n = by_scale(3000, 100000, 300000);
     pyr_version made;
     set_up(LONG_LEASE);
     make_line(1ull << 40, CHUNK, PYR_I32);

@@ -284,6 +284,8 @@ put_some(pyri_site *s, pyri_blob_put *puts, size_t n, size_t *done)
             dir = g->where.dir;
             err = pyri_segment_append(s, g, puts, *done);
             release(s, g);
+            if (err == 0)
+                pyri_map_note(s, puts, *done);
         }
         if (err == 0)
             return 0;

@@ -156,6 +156,9 @@ typedef struct pyri_maps pyri_maps;
 
 int pyri_maps_new(pyri_maps **out);
 void pyri_maps_free(pyri_maps *m);
+/* Blobs that were just written need not be verified when this process reads
+ * them back. */
+void pyri_map_note(pyri_site *s, const pyri_blob_put *puts, size_t n);
 int pyri_map_get(pyri_site *s, pyri_reader *r, pyri_blob_get *gets, size_t n);
 void pyri_map_release(pyri_site *s, pyri_reader *r);
 

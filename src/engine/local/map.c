@@ -462,3 +462,21 @@ pyri_map_get(pyri_site *s, pyri_reader *r, pyri_blob_get *gets, size_t n)
     }
     return 0;
 }
+
+void
+pyri_map_note(pyri_site *s, const pyri_blob_put *puts, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        uint64_t key = puts[i].ref.a, first = puts[i].ref.b / PYRI_PAGE;
+        pyri_map *m = puts[i].aligned ? find(set_of(s->maps, key), key) : NULL;
+        if (!m)
+            continue;
+        uint64_t end = (puts[i].ref.b + puts[i].size + PYRI_PAGE - 1) /
+                       PYRI_PAGE;
+        for (; first < end && end <= m->length / PYRI_PAGE; first++)
+            atomic_fetch_or_explicit(&m->seen[first / 64],
+                                     UINT64_C(1) << (first % 64),
+                                     memory_order_relaxed);
+        let_go(s, m);
+    }
+}

@@ -1,0 +1,198 @@
+/*
+ * regress/fences_test.c - writers that were silent for too long are told the
+ * truth, and writers that work are not taken for silent.
+ */
+#include "regress/regress.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+enum { CELLS = 5000, MORE = 500 };
+
+/* Codes of children, by what the call returned. */
+enum { SUCCESS, OTHER, FENCED, FULL };
+
+static int
+code_of(int err)
+{
+    if (err < 0)
+        complain("told");
+    return err == 0             ? SUCCESS
+           : err == PYR_EFENCED ? FENCED
+           : err == PYR_ENOSPC  ? FULL
+                                : OTHER;
+}
+
+static int
+resize_line(uint64_t n)
+{
+    pyr_version made = 0;
+    pyr_info info;
+    if (open_line(0) < 0)
+        return OTHER;
+    int err = pyr_resize(array, &n, &made);
+    if (err == 0 && (pyr_array_info(array, made, &info) < 0 ||
+                     info.shape[0] != n))
+        return OTHER;
+    close_all();
+    return code_of(err);
+}
+
+static int
+append_line(uint64_t n)
+{
+    int32_t *cells = malloc(n * sizeof *cells);
+    if (!cells || open_line(0) < 0)
+        return OTHER;
+    for (uint64_t i = 0; i < n; i++)
+        cells[i] = (int32_t)rng_mix(i) | 1;
+    int err = pyr_append(array, 0, n, cells, NULL, NULL);
+    free(cells);
+    close_all();
+    return code_of(err);
+}
+
+static uint64_t
+extent(void)
+{
+    pyr_info info;
+    OK(pyr_array_info(array, PYR_LATEST, &info));
+    return info.shape[0];
+}
+
+/* A line of ones. */
+static void
+set_up_ones(unsigned lease_ms)
+{
+    static int32_t ones[CELLS];
+    for (int i = 0; i < CELLS; i++)
+        ones[i] = 1;
+    set_up(lease_ms);
+    make_line(CELLS, 1000, PYR_I32);
+    OK(pyr_write(array, AT(0), AT(CELLS), ones, NULL));
+}
+
+static void
+check_sum(uint64_t n, double sum)
+{
+    pyr_stats stats;
+    CHECK(extent() == n);
+    OK(pyr_stat(array, PYR_LATEST, AT(0), AT(n), 0, &stats));
+    CHECK(stats.sum == sum);
+}
+
+static void
+a_resize_that_others_carried_out_is_told_so(void)
+{
+    int32_t one = 1;
+    set_up_ones(SHORT_LEASE);
+    pid_t late = start_and_stop("write.taken=stop", "resize", 10);
+    OK(pyr_write(array, AT(1), AT(1), &one, NULL));
+    CHECK(extent() == 10);
+    kill(late, SIGCONT);
+    CHECK(proc_wait(late, BOUND).code == SUCCESS);
+    check_sum(10, 10);
+    OK(pyr_resize(array, AT(CELLS), NULL));
+    check_sum(CELLS, 10);
+    tear_down();
+}
+
+static void
+a_fenced_append_leaves_fill(void)
+{
+    int32_t one = 1;
+    set_up_ones(SHORT_LEASE);
+    pid_t late = start_and_stop("write.taken=stop", "append", MORE);
+    OK(pyr_write(array, AT(1), AT(1), &one, NULL));
+    check_sum(CELLS + MORE, CELLS);
+    kill(late, SIGCONT);
+    CHECK(proc_wait(late, BOUND).code == FENCED);
+    check_sum(CELLS + MORE, CELLS);
+    tear_down();
+}
+
+static void
+an_append_to_a_full_disk_leaves_fill(void)
+{
+    set_up_ones(LONG_LEASE);
+    pid_t child = start("segment.append=nospc", "append", MORE);
+    CHECK(proc_wait(child, BOUND).code == FULL);
+    CHECK(in_flight() == 0);
+    check_sum(CELLS + MORE, CELLS);
+    CHECK(proc_ends_well(start(NULL, "append", MORE), BOUND));
+    CHECK(extent() == CELLS + 2 * MORE);
+    tear_down();
+}
+
+/* --- work that takes longer than the lease ------------------------------- */
+
+enum { LEASE = 600, ROW = 1 << 16 };
+
+static atomic_bool appended;
+
+/* Writes in a hurry, each of which would fence a silent writer. */
+static void *
+write_beside(void *arg)
+{
+    int *failures = arg;
+    while (!atomic_load(&appended))
+        if (pyr_write(array, AT(0, 0), AT(1, 1), &(uint32_t){1}, NULL) < 0)
+            ++*failures;
+    return NULL;
+}
+
+/* Rows that take some leases to compress, going by how long a few take. */
+static uint64_t
+rows_of_some_leases(const uint32_t *row)
+{
+    enum { FEW = 8 };
+    int64_t began = now_ns();
+    for (int i = 0; i < FEW; i++)
+        OK(pyr_append(array, 0, 1, row, NULL, NULL));
+    int64_t each = (now_ns() - began) / FEW + 1;
+    int64_t rows = (int64_t)LEASE * 2500000 / each + 1;
+    return rows < 2000 ? (uint64_t)rows : 2000;
+}
+
+static void
+an_append_that_takes_longer_than_its_lease_is_not_fenced(void)
+{
+    pthread_t beside;
+    pyr_version made;
+    uint64_t at = 0;
+    int failures = 0;
+    set_up(LEASE);
+    pyr_spec spec = {.ndim = 2, .shape = AT(1, ROW), .chunk = AT(1, ROW),
+                     .type = PYR_U32, .codec = PYR_CODEC_ZSTD, .level = 9};
+    OK(pyr_create(store, "x", &spec, &array));
+    rng r = rng_of(test_seed());
+    uint32_t *cells = malloc(4 * ROW);
+    REQUIRE(cells);
+    for (uint64_t i = 0; i < ROW; i++)
+        cells[i] = (uint32_t)rng_below(&r, 1 << 20);
+    uint64_t rows = rows_of_some_leases(cells), before = extent();
+    REQUIRE((cells = realloc(cells, rows * 4 * ROW)));
+    for (uint64_t i = ROW; i < rows * ROW; i++)
+        cells[i] = (uint32_t)rng_below(&r, 1 << 20);
+    atomic_store(&appended, false);
+    REQUIRE(pthread_create(&beside, NULL, write_beside, &failures) == 0);
+    int err = pyr_append(array, 0, rows, cells, &at, &made);
+    atomic_store(&appended, true);
+    pthread_join(beside, NULL);
+    OK(err);
+    CHECK(failures == 0);
+    CHECK(at == before && extent() == before + rows);
+    uint32_t last = 0;
+    OK(pyr_read(array, made, AT(at + rows - 1, ROW - 1), AT(1, 1), &last));
+    CHECK(last == cells[rows * ROW - 1]);
+    free(cells);
+    tear_down();
+}
+
+static const role roles[] = {
+    {"resize", resize_line}, {"append", append_line}, {NULL, NULL}};
+
+REGRESS_TESTS(roles, T(a_resize_that_others_carried_out_is_told_so),
+              T(a_fenced_append_leaves_fill),
+              T(an_append_to_a_full_disk_leaves_fill),
+              T(an_append_that_takes_longer_than_its_lease_is_not_fenced))
