@@ -126,7 +126,7 @@ an_append_to_a_full_disk_leaves_fill(void)
 
 /* --- work that takes longer than the lease ------------------------------- */
 
-enum { LEASE = 600, ROW = 1 << 16 };
+enum { LEASE = 1000, ROW = 1 << 16, FEW = 16, MANY = 400 };
 
 static atomic_bool appended;
 
@@ -141,17 +141,29 @@ write_beside(void *arg)
     return NULL;
 }
 
-/* Rows that take some leases to compress, going by how long a few take. */
-static uint64_t
-rows_of_some_leases(const uint32_t *row)
+/* Rows that do not compress easily. */
+static uint32_t *
+make_rows(uint64_t n)
 {
-    enum { FEW = 8 };
+    rng r = rng_of(test_seed());
+    uint32_t *cells = malloc(n * ROW * sizeof *cells);
+    REQUIRE(cells);
+    for (uint64_t i = 0; i < n * ROW; i++)
+        cells[i] = (uint32_t)rng_below(&r, 1 << 20);
+    return cells;
+}
+
+/* Rows that take two leases to append, going by how long a few take. */
+static uint64_t
+rows_of_two_leases(void)
+{
+    uint32_t *cells = make_rows(FEW);
     int64_t began = now_ns();
-    for (int i = 0; i < FEW; i++)
-        OK(pyr_append(array, 0, 1, row, NULL, NULL));
+    OK(pyr_append(array, 0, FEW, cells, NULL, NULL));
     int64_t each = (now_ns() - began) / FEW + 1;
-    int64_t rows = (int64_t)LEASE * 2500000 / each + 1;
-    return rows < 2000 ? (uint64_t)rows : 2000;
+    uint64_t rows = (uint64_t)((int64_t)LEASE * 2000000 / each) + 1;
+    free(cells);
+    return rows < MANY ? rows : MANY;
 }
 
 static void
@@ -165,24 +177,19 @@ an_append_that_takes_longer_than_its_lease_is_not_fenced(void)
     pyr_spec spec = {.ndim = 2, .shape = AT(1, ROW), .chunk = AT(1, ROW),
                      .type = PYR_U32, .codec = PYR_CODEC_ZSTD, .level = 9};
     OK(pyr_create(store, "x", &spec, &array));
-    rng r = rng_of(test_seed());
-    uint32_t *cells = malloc(4 * ROW);
-    REQUIRE(cells);
-    for (uint64_t i = 0; i < ROW; i++)
-        cells[i] = (uint32_t)rng_below(&r, 1 << 20);
-    uint64_t rows = rows_of_some_leases(cells), before = extent();
-    REQUIRE((cells = realloc(cells, rows * 4 * ROW)));
-    for (uint64_t i = ROW; i < rows * ROW; i++)
-        cells[i] = (uint32_t)rng_below(&r, 1 << 20);
+    uint64_t rows = rows_of_two_leases(), before = extent();
+    uint32_t *cells = make_rows(rows), last = 0;
     atomic_store(&appended, false);
     REQUIRE(pthread_create(&beside, NULL, write_beside, &failures) == 0);
+    int64_t began = now_ns();
     int err = pyr_append(array, 0, rows, cells, &at, &made);
+    printf("# %" PRIu64 " rows, %.2f leases\n", rows,
+           (double)(now_ns() - began) / 1e6 / LEASE);
     atomic_store(&appended, true);
     pthread_join(beside, NULL);
     OK(err);
     CHECK(failures == 0);
     CHECK(at == before && extent() == before + rows);
-    uint32_t last = 0;
     OK(pyr_read(array, made, AT(at + rows - 1, ROW - 1), AT(1, 1), &last));
     CHECK(last == cells[rows * ROW - 1]);
     free(cells);

@@ -15,9 +15,9 @@ beside_store(const char *name)
 }
 
 static bool
-wait_for(const char *name)
+wait_for(const char *name, int ms)
 {
-    int64_t end = now_ns() + (int64_t)BOUND * 1000000;
+    int64_t end = now_ns() + (int64_t)ms * 1000000;
     while (!tmp_exists(beside_store(name)) && now_ns() < end)
         nap_ms(1);
     return tmp_exists(beside_store(name));
@@ -183,7 +183,7 @@ read_and_idle(uint64_t n)
         return complain("nest");
     snprintf(name, sizeof name, "idle%" PRIu64, n);
     tmp_write_file(beside_store(name), "");
-    bool told = wait_for("go");
+    bool told = wait_for("go", BOUND);
     close_all();
     return told ? 0 : 1;
 }
@@ -199,7 +199,7 @@ processes_that_have_read_leave_room_for_others(void)
         char name[32];
         snprintf(name, sizeof name, "idle%" PRIu64, i);
         idlers[i] = start(NULL, "idle", i);
-        REQUIRE(wait_for(name));
+        REQUIRE(wait_for(name, BOUND / 4));
     }
     close_all();
     OK(open_line(0));

@@ -43,8 +43,9 @@ identity(pyri_site *s, char out[IDENTITY])
         return err;
     if (stat(path, &st) < 0)
         return pyri_fail_errno(errno, "%s", path);
-    snprintf(out, IDENTITY, "boot %s\nstore %s\ninode %llu\n", boot,
-             s->format.uuid, (unsigned long long)st.st_ino);
+    snprintf(out, IDENTITY, "boot %s\nstore %s\ninode %llu of %llu\n", boot,
+             s->format.uuid, (unsigned long long)st.st_ino,
+             (unsigned long long)st.st_dev);
     return 0;
 }
 
