@@ -183,25 +183,13 @@ ask_leaf(void *ctx, const pyri_hit *hit)
     return err;
 }
 
-static pyri_run
-run_of(int ndim, const pyri_box *box)
-{
-    pyri_run run;
-    for (int d = 0; d < ndim; d++) {
-        run.start[d] = box->lo[d];
-        run.block[d] = run.stride[d] = box->hi[d] - box->lo[d];
-        run.count[d] = 1;
-    }
-    return run;
-}
-
 /* Ask a chunk in a snapshot, then in older and older ones. */
 static int
 ask_chunk(void *ctx, const pyri_hit *hit)
 {
     asking *q = ctx;
     const pyri_snapshot *top = q->snap;
-    pyri_run run = run_of(q->a->schema.ndim, &hit->box);
+    pyri_run run = pyri_run_of_box(q->a->schema.ndim, &hit->box);
     int err = ask_leaf(q, hit);
     while (err == 0 && q->older > q->best) {
         pyri_snapshot snap;
@@ -226,7 +214,7 @@ pyri_last_change(pyri_array *a, pyr_version v, const pyri_box *box,
     int err = pyri_snapshot_open(a, v, &snap);
     if (err < 0)
         return err;
-    pyri_run run = run_of(a->schema.ndim, box);
+    pyri_run run = pyri_run_of_box(a->schema.ndim, box);
     asking q = {.a = a,
                 .reader = snap.reader,
                 .snap = &snap,

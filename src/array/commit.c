@@ -60,17 +60,17 @@ static int
 appended(int ndim, const uint64_t *before, const uint64_t *after,
          pyri_claim *out)
 {
-    pyri_run run;
+    pyri_box box;
     *out = (pyri_claim){.ndim = ndim};
     if (memcmp(before, after, (size_t)ndim * sizeof *after) == 0)
         return 0;
     for (int d = 0; d < ndim; d++) {
-        run.start[d] = before[d] < after[d] ? before[d] : 0;
-        run.block[d] = run.stride[d] = after[d] - run.start[d];
-        run.count[d] = 1;
-        if (run.block[d] == 0)
-            return 0;
+        box.lo[d] = before[d] < after[d] ? before[d] : 0;
+        box.hi[d] = after[d];
     }
+    if (pyri_box_empty(ndim, &box))
+        return 0;
+    pyri_run run = pyri_run_of_box(ndim, &box);
     return pyri_claim_add(out, &run);
 }
 
@@ -86,15 +86,6 @@ decode_claim(int ndim, pyri_bytes bytes, const uint64_t *before,
 }
 
 /* --- leaves ---------------------------------------------------------------------------------- */
-
-static void
-shown_of(const making *m, const uint64_t *pos, pyri_box *out)
-{
-    pyri_box shape = {.lo = {0}};
-    pyri_grid_domain(&m->grid, 0, pos, out);
-    memcpy(shape.hi, m->form.shape, sizeof m->form.shape);
-    pyri_box_intersect(m->form.ndim, out, &shape, out);
-}
 
 /* The digest of a leaf: what was there before (unless all of it is hidden),
  * then what this version wrote. */
@@ -241,7 +232,7 @@ make_leaf(void *ctx, const pyri_touch *touch, uint64_t prev, uint64_t base,
         p = &m->d->painted[touch->payload];
     if (++m->leaves % 64 == 0 && (err = pyri_commit_renew(m->d)) < 0)
         return err;
-    shown_of(m, p->pos, &shown);
+    pyri_grid_shown(&m->grid, 0, p->pos, &shown);
     if (hides_all(m, p, &shown)) {
         pyri_painted top = {.n = 1, .frags = p->frags};
         pyri_chain none = {0};

@@ -52,16 +52,6 @@ pyri_sum_cells(pyri_fetcher *f, const pyri_chain *chain, const pyri_box *box,
     return pyri_fetch_run(f, &job, 1);
 }
 
-/* The cells of a chunk that the snapshot shows. */
-static bool
-shown_of(const pyri_tree *t, const uint64_t *pos, pyri_box *out)
-{
-    pyri_box shape = {.lo = {0}};
-    pyri_grid_domain(t->grid, 0, pos, out);
-    memcpy(shape.hi, t->form->shape, sizeof t->form->shape);
-    return pyri_box_intersect(t->form->ndim, out, &shape, out);
-}
-
 /* Read all but the new cells. */
 static int
 sum_rest(pyri_fetcher *f, const pyri_chain *old, const pyri_box *shown,
@@ -142,7 +132,7 @@ sum_after(const pyri_array *a, const pyri_tree *t, const pyri_painted *p,
     int err = 0;
     *known = false;
     pyri_summary_init(after);
-    if (!shown_of(t, p->pos, &shown) || bytes_of(a, &shown) > FOLD_LARGE)
+    if (!pyri_grid_shown(t->grid, 0, p->pos, &shown) || bytes_of(a, &shown) > FOLD_LARGE)
         return 0;
     for (int i = 0; i < p->n; i++) /* a shrink may have come in between */
         if (!pyri_box_contains(a->schema.ndim, &shown, &p->frags[i].box))
@@ -252,7 +242,7 @@ keep_or_fold(pyri_draft *d, const pyri_tree *t, pyri_chain *c, pyri_painted *p,
     if (!folds)
         return 0;
     err = write_fold(d, &f, c, &bounds, &p->floor[0], &sum);
-    if (err == 0 && shown_of(t, p->pos, &shown) &&
+    if (err == 0 && pyri_grid_shown(t->grid, 0, p->pos, &shown) &&
         pyri_box_contains(t->form->ndim, &bounds, &shown)) {
         about->known = true;
         about->label = d->seen;
@@ -304,7 +294,7 @@ static bool
 covers(const pyri_tree *t, const pyri_painted *p)
 {
     pyri_box shown;
-    return p->n && !p->frags[0].masked && shown_of(t, p->pos, &shown) &&
+    return p->n && !p->frags[0].masked && pyri_grid_shown(t->grid, 0, p->pos, &shown) &&
            pyri_box_contains(t->form->ndim, &p->frags[0].box, &shown);
 }
 
@@ -320,14 +310,9 @@ prepare_chunk(void *ctx, size_t i, unsigned worker)
         return err;
     if ((err = pyri_snapshot_open_label(d->array, r, d->seen, &snap)) == 0) {
         pyri_box cells;
-        pyri_run run;
-        if (!covers(&snap.tree, p) && shown_of(&snap.tree, p->pos, &cells)) {
+        if (!covers(&snap.tree, p) && pyri_grid_shown(&snap.grid, 0, p->pos, &cells)) {
             looker l = {d, &snap.tree, p};
-            for (int k = 0; k < snap.grid.ndim; k++) {
-                run.start[k] = cells.lo[k];
-                run.block[k] = run.stride[k] = cells.hi[k] - cells.lo[k];
-                run.count[k] = 1;
-            }
+            pyri_run run = pyri_run_of_box(snap.grid.ndim, &cells);
             err = pyri_tree_find(&snap.tree, &run, look, &l);
         }
         pyri_snapshot_close(&snap);

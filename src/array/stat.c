@@ -100,12 +100,11 @@ static int
 stat_child(stating *s, const place *at, const pyri_about *about)
 {
     const pyri_schema *sc = schema_of(s);
-    pyri_box domain, wanted, shape = {.lo = {0}}, shown;
+    pyri_box domain, wanted, shown;
     pyri_grid_domain(&s->snap->grid, at->level, at->pos, &domain);
-    memcpy(shape.hi, s->snap->grid.shape, sizeof shape.hi);
     if (!pyri_box_intersect(sc->ndim, &domain, &s->box, &wanted))
         return 0;
-    pyri_box_intersect(sc->ndim, &domain, &shape, &shown);
+    pyri_grid_shown(&s->snap->grid, at->level, at->pos, &shown);
     if (at->label == 0) {
         add_same(s, &wanted, sc->fill);
         return 0;
@@ -137,11 +136,10 @@ stat_node(stating *s, const place *at)
                                      at->pos, &node)) < 0)
         return err;
     if (at->level == 0) {
-        pyri_box domain, wanted, shape = {.lo = {0}}, shown;
-        memcpy(shape.hi, g->shape, sizeof shape.hi);
+        pyri_box domain, wanted, shown;
         pyri_grid_domain(g, 0, at->pos, &domain);
+        pyri_grid_shown(g, 0, at->pos, &shown);
         pyri_box_intersect(sc->ndim, &domain, &s->box, &wanted);
-        pyri_box_intersect(sc->ndim, &domain, &shape, &shown);
         return stat_leaf(s, at->pos, &node, &domain, &wanted,
                          pyri_box_contains(sc->ndim, &s->box, &shown));
     }
@@ -258,12 +256,7 @@ pyri_stat(pyri_array *a, pyr_version v, const pyri_box *box, unsigned flags,
                  .fetcher = {.array = a, .reader = snap.reader},
                  .box = *box,
                  .bounds = flags & PYR_STAT_BOUNDS};
-    pyri_run run;
-    for (int d = 0; d < a->schema.ndim; d++) {
-        run.start[d] = box->lo[d];
-        run.block[d] = run.stride[d] = box->hi[d] - box->lo[d];
-        run.count[d] = 1;
-    }
+    pyri_run run = pyri_run_of_box(a->schema.ndim, box);
     pyri_summary_init(&s.sum);
     snap.tree.nodes_read = &out->nodes_read;
     err = pyri_snapshot_check(&snap, &run);

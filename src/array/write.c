@@ -169,10 +169,8 @@ paint_added(pyri_draft *d, const pyri_ticket *t, const void *buf)
     for (int k = 0; k < s->ndim; k++) {
         box.lo[k] = t->before[k] < t->shape[k] ? t->before[k] : 0;
         box.hi[k] = t->shape[k];
-        part.run.start[k] = box.lo[k];
-        part.run.block[k] = part.run.stride[k] = box.hi[k] - box.lo[k];
-        part.run.count[k] = 1;
     }
+    part.run = pyri_run_of_box(s->ndim, &box);
     part.mem = pyri_mem_dense(s->ndim, pyri_type_size(s->type), &box,
                               (void *)(uintptr_t)buf);
     if (pyri_box_empty(s->ndim, &box))

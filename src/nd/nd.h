@@ -63,6 +63,8 @@ typedef struct pyri_run {
     uint64_t count[PYR_MAX_DIMS], stride[PYR_MAX_DIMS];
 } pyri_run;
 
+/* The run that is just a box. */
+pyri_run pyri_run_of_box(int n, const pyri_box *b);
 /* True if every count is 1, so that it is just a box. */
 bool pyri_run_is_box(int n, const pyri_run *r);
 void pyri_run_bounds(int n, const pyri_run *r, pyri_box *out);

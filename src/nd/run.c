@@ -7,6 +7,18 @@
 
 #include "base/checked.h"
 
+pyri_run
+pyri_run_of_box(int n, const pyri_box *b)
+{
+    pyri_run run;
+    for (int d = 0; d < n; d++) {
+        run.start[d] = b->lo[d];
+        run.block[d] = run.stride[d] = b->hi[d] - b->lo[d];
+        run.count[d] = 1;
+    }
+    return run;
+}
+
 bool
 pyri_run_is_box(int n, const pyri_run *r)
 {

@@ -59,6 +59,19 @@ pyri_grid_domain(const pyri_grid *g, int level, const uint64_t *pos,
     }
 }
 
+bool
+pyri_grid_shown(const pyri_grid *g, int level, const uint64_t *pos,
+                pyri_box *out)
+{
+    pyri_grid_domain(g, level, pos, out);
+    bool some = true;
+    for (int d = 0; d < g->ndim; d++) {
+        out->hi[d] = pyri_min64(out->hi[d], g->shape[d]);
+        some &= out->lo[d] < out->hi[d];
+    }
+    return some;
+}
+
 void
 pyri_grid_child(const pyri_grid *g, int level, const uint64_t *pos,
                 unsigned slot, uint64_t *child)

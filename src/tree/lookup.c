@@ -132,15 +132,13 @@ child_same(const walk *w, const pyri_node *node, unsigned slot,
     if (w->t->leaves_only ||
         !pyri_node_same(node, slot, bits, &count))
         return false;
-    pyri_box domain, shape = {.lo = {0}};
-    int n = w->t->grid->ndim;
+    pyri_box domain, shown;
     pyri_grid_domain(w->t->grid, child->level, child->pos, &domain);
     for (int i = 0; i < form->ncuts && form->cuts[i].label > child->label; i++)
         if (form->cuts[i].extent < domain.hi[form->cuts[i].axis])
             return false; /* cells were lost that count still counts */
-    memcpy(shape.hi, form->shape, (size_t)n * sizeof *shape.hi);
-    pyri_box_intersect(n, &domain, &shape, &domain);
-    return pyri_box_cells(n, &domain) == count;
+    return pyri_grid_shown(w->t->grid, child->level, child->pos, &shown) &&
+           pyri_box_cells(form->ndim, &shown) == count;
 }
 
 /* Look at the children of a node, or (NULL) of one that is stored lower. */

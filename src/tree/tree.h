@@ -43,6 +43,9 @@ int pyri_grid_levels(const pyri_form *form);
 /* The cells that a node covers; may reach past the shape. */
 void pyri_grid_domain(const pyri_grid *g, int level, const uint64_t *pos,
                       pyri_box *out);
+/* Those of them inside the shape; false if there are none. */
+bool pyri_grid_shown(const pyri_grid *g, int level, const uint64_t *pos,
+                     pyri_box *out);
 /* The place of child `slot` of a node, one level below it. */
 void pyri_grid_child(const pyri_grid *g, int level, const uint64_t *pos,
                      unsigned slot, uint64_t *child);

@@ -46,18 +46,20 @@ a_batch_may_write_thousands_of_cells_of_one_chunk(void)
     tear_down();
 }
 
-/* Such chunks are not folded: each write is one more fragment. */
+/* The first two are too far apart to be folded: each write is one more
+ * fragment. */
 static void
 a_huge_chunk_may_be_written_a_cell_at_a_time(void)
 {
-    enum { GAP = 64 };
-    uint64_t n = by_scale(1200, 2500, 4500), wrong = 0;
+    enum { GAP = 64, FAR = 1 << 30 };
+    uint64_t n = by_scale(500, 1000, 3000), wrong = 0;
     uint8_t one = 1, *got = malloc(n * GAP);
     pyr_version made;
     pyr_stats stats;
     REQUIRE(got);
     set_up(LONG_LEASE);
-    make_line(1ull << 31, 1ull << 31, PYR_U8);
+    make_line(2ull * FAR, 2ull * FAR, PYR_U8);
+    OK(pyr_write(array, AT(FAR), AT(1), &one, &made));
     for (uint64_t i = 0; i < n; i++)
         OK(pyr_write(array, AT(i * GAP), AT(1), &one, &made));
     OK(pyr_read(array, made, AT(0), AT(n * GAP), got));
@@ -116,7 +118,7 @@ write_second_cell(uint64_t n)
 static void
 thousands_of_writes_in_flight_may_share_a_chunk(void)
 {
-    uint64_t n = by_scale(1200, 4200, 6000);
+    uint64_t n = by_scale(1000, 4150, 6000);
     pyr_version made = 0;
     set_up(LONG_LEASE);
     make_line(CELLS, CELLS, PYR_F64);

@@ -400,7 +400,8 @@ compare(world *w, pyri_reader *r, uint64_t a, uint64_t b)
     const version *va = &w->v[a], *vb = &w->v[b];
     bool must[CELLS] = {false}, may[CELLS] = {false};
     uint64_t cell[PYR_MAX_DIMS], pos[PYR_MAX_DIMS];
-    pyri_tree ta = tree_of(w, r, a, &vb->grid), tb = tree_of(w, r, b, &vb->grid);
+    pyri_tree ta = tree_of(w, r, a, &vb->grid);
+    pyri_tree tb = tree_of(w, r, b, &vb->grid);
     OK(pyri_tree_diff(&ta, &tb, differ, &v));
     bool shrunk = false;
     for (uint64_t l = a + 1; l <= b; l++)

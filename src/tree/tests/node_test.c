@@ -384,5 +384,6 @@ TESTS(T(an_inner_node_survives_being_stored),
       T(forged_nodes_are_refused_or_harmless),
       T(a_node_of_another_format_says_so),
       T(keys_differ_where_names_differ_and_fit_their_room),
-      T(a_leaf_survives_being_stored), T(every_flipped_bit_of_a_leaf_is_noticed),
+      T(a_leaf_survives_being_stored),
+      T(every_flipped_bit_of_a_leaf_is_noticed),
       T(forged_leaves_are_refused_or_harmless), T(an_inner_node_is_no_leaf))

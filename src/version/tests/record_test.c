@@ -12,7 +12,8 @@
 static void
 make(pyri_record *r, pyri_buf *out)
 {
-    const uint64_t chunk[2] = {10, 10}, shape[2] = {1000, 70}, less[2] = {9, 80};
+    const uint64_t chunk[2] = {10, 10};
+    const uint64_t shape[2] = {1000, 70}, less[2] = {9, 80};
     const pyri_run box = {{3, 4}, {5, 6}, {1, 1}, {5, 6}};
     const pyri_run run = {{0, 1}, {1, 2}, {3, 4}, {2, 5}};
     *r = (pyri_record){.kind = PYR_KIND_COMPUTE,
