@@ -1,14 +1,15 @@
 /*
  * examples/hello.c - a whole program: create, write, read the present and the
- * past.
+ * past. Its argument is the store to make: a new directory, or mem:hello.
  */
 #include <pyramid/pyramid.h>
 
-#include "scratch.h"
+#include <stdio.h>
 
 int
-main(void)
+main(int argc, char **argv)
 {
+    const char *url = argc > 1 ? argv[1] : "hello.pyr";
     uint64_t shape[2] = {8192, 8192}, offset[2] = {10, 20}, size[2] = {2, 2};
     double cells[4] = {1, 2, 3, 4}, now[4], before[4];
     pyr_spec spec = {.ndim = 2, .shape = shape, .type = PYR_F64};
@@ -16,7 +17,7 @@ main(void)
     pyr_array *array = NULL;
     pyr_version made;
 
-    if (pyr_open(scratch_store(), PYR_OPEN_CREATE, &store) < 0 ||
+    if (pyr_open(url, PYR_OPEN_CREATE, &store) < 0 ||
         pyr_create(store, "hello", &spec, &array) < 0 ||
         pyr_write(array, offset, size, cells, &made) < 0 ||
         pyr_read(array, made, offset, size, now) < 0 ||

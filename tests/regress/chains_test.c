@@ -32,7 +32,7 @@ every_other_cell_counts(pyr_version version, uint64_t n)
 static void
 a_batch_may_write_thousands_of_cells_of_one_chunk(void)
 {
-    uint64_t n = by_scale(1500, 5000, 20000);
+    uint64_t n = by_scale(1500, 2000, 20000);
     pyr_batch *batch;
     pyr_version made;
     set_up(LONG_LEASE);
@@ -77,7 +77,7 @@ static void
 a_cell_beside_many_folds_is_quickly_known_as_never_written(void)
 {
     enum { N = 4096, BLOCK = 64, QUIET = 2000 };
-    uint64_t n = by_scale(1000, 2000, 8000);
+    uint64_t n = by_scale(1000, 1000, 8000);
     rng r = rng_of(test_seed());
     pyr_version last = 0, made = 0;
     set_up(LONG_LEASE);

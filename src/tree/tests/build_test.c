@@ -129,6 +129,20 @@ check_built(world *w, const pyri_build *b, int level, const uint64_t *pos)
     return found;
 }
 
+static void
+check_rival(world *w, const pyri_rival *r)
+{
+    uint64_t cell[PYR_MAX_DIMS], pos[PYR_MAX_DIMS];
+    pyri_box domain;
+    for (uint64_t n = 0; n < all_cells(w); n++) {
+        cell_of(w, n, cell);
+        if (chunk_of(w, cell, pos) != n)
+            continue;
+        pyri_grid_domain(&w->v[r->label].grid, 0, pos, &domain);
+        REQUIRE(pyri_rival_touches(r, &domain) == w->v[r->label].touched[n]);
+    }
+}
+
 /* A rival for every version in flight below, newest first. */
 static pyri_rival *
 rivals_of(world *w, const version *v)
@@ -143,6 +157,7 @@ rivals_of(world *w, const version *v)
         r->label = f->version;
         r->shape = f->shape;
         r->levels = w->v[f->version].grid.levels;
+        check_rival(w, r);
     }
     return rivals;
 }

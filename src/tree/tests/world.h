@@ -219,9 +219,12 @@ take(world *w)
     pyri_ticket ticket;
     bool resize = rng_once_in(&w->r, 4);
     v->claim.ndim = w->ndim;
-    for (uint64_t n = rng_below(&w->r, 4); n; n--) {
+    bool many = rng_once_in(&w->r, 6);
+    for (uint64_t n = rng_below(&w->r, many ? 60 : 4); n; n--) {
         pyri_run run;
         pick_run(w, &run);
+        for (int d = 0; d < w->ndim && many; d++)
+            run.block[d] = run.count[d] = 1;
         OK(pyri_claim_add(&v->claim, &run));
     }
     pyri_claim_encode(&v->claim, &claim);
