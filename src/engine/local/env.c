@@ -41,7 +41,7 @@ reason_of_mdb(int rc)
 {
     switch (rc) {
     case MDB_READERS_FULL:
-        return "too many readers at once (1024 in all processes)";
+        return "too many readers at once (8192 in all processes)";
     case MDB_MAP_FULL:
         return "the address space set aside for metadata is full";
     case MDB_MAP_RESIZED:
