@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- arrays ---------------------------------------------------------------------------- */
+/* --- arrays -------------------------------------------------------------- */
 
 static int
 open_handle(pyri_engine *e, const char *name, pyr_array **out)
@@ -123,7 +123,7 @@ check_type(const pyri_array *a, pyr_type type)
                            pyri_type_name(type));
 }
 
-/* --- reading ------------------------------------------------------------------------------ */
+/* --- reading ------------------------------------------------------------- */
 
 /* The parts of a call, checked; *parts is `one` or heap. */
 static int
@@ -178,7 +178,7 @@ pyr_read_as(pyr_array *array, pyr_version version, pyr_type type,
     return pyr_read(array, version, offset, size, buf);
 }
 
-/* --- writing -------------------------------------------------------------------------------- */
+/* --- writing ------------------------------------------------------------- */
 
 static int
 check_how(const pyr_write_options *options, pyri_write_how *how)
@@ -243,7 +243,7 @@ pyr_wait(pyr_array *array, pyr_version version, int timeout_ms)
     return err < 0 ? err : pyri_wait(array->array, version, timeout_ms);
 }
 
-/* --- batches ----------------------------------------------------------------------------------- */
+/* --- batches ------------------------------------------------------------- */
 
 int
 pyr_batch_begin(pyr_array *array, pyr_batch **batch)
@@ -309,7 +309,7 @@ pyr_batch_abort(pyr_batch *batch)
     free(batch);
 }
 
-/* --- shape --------------------------------------------------------------------------------------- */
+/* --- shape --------------------------------------------------------------- */
 
 int
 pyr_resize(pyr_array *array, const uint64_t *shape, pyr_version *made)
@@ -343,7 +343,7 @@ pyr_append(pyr_array *array, int axis, uint64_t count, const void *buf,
                        made ? made : &ignored);
 }
 
-/* --- from the index ---------------------------------------------------------------------------------- */
+/* --- from the index ------------------------------------------------------ */
 
 int
 pyr_stat(pyr_array *array, pyr_version version, const uint64_t *offset,

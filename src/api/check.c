@@ -22,7 +22,7 @@ pyri_need_writable(const pyri_engine *e, const char *call)
                        : 0;
 }
 
-/* --- names -------------------------------------------------------------------------- */
+/* --- names --------------------------------------------------------------- */
 
 size_t
 pyri_utf8_length(const char *text)
@@ -93,7 +93,7 @@ pyri_check_name(const char *name, const char *kind)
     }
 }
 
-/* --- specs --------------------------------------------------------------------------- */
+/* --- specs --------------------------------------------------------------- */
 
 int
 pyri_check_shape(int ndim, const uint64_t *shape)
@@ -143,7 +143,7 @@ pyri_check_spec(const pyr_spec *spec, pyri_schema *s)
     return pyri_form_init(&s->form, s->ndim, spec->shape, s->chunk);
 }
 
-/* --- boxes and parts --------------------------------------------------------------------- */
+/* --- boxes and parts ----------------------------------------------------- */
 
 static int
 wraps(const pyri_array *a, int axis, uint64_t offset)

@@ -18,7 +18,7 @@
 #include <pyramid/array.h>
 #include <pyramid/version.h>
 
-/* --- arrays (schema.c, catalog.c) ---------------------------------------------------- */
+/* --- arrays (schema.c, catalog.c) ---------------------------------------- */
 
 /* What an array is for ever. */
 typedef struct pyri_schema {
@@ -65,7 +65,7 @@ int pyri_tag_get(pyri_array *a, const char *tag, pyr_version *out);
 int pyri_tag_list(pyri_array *a, pyr_tag_fn *each, void *ctx);
 int pyri_clone(pyri_array *a, pyr_version v, const char *name);
 
-/* --- parts --------------------------------------------------------------------------- */
+/* --- parts --------------------------------------------------------------- */
 
 /* Cells of the array and where they are in memory: what pyr_part says, checked
  * and complete. */
@@ -74,7 +74,7 @@ typedef struct pyri_part {
     pyri_mem mem;
 } pyri_part;
 
-/* --- snapshots (snapshot.c) ------------------------------------------------------------ */
+/* --- snapshots (snapshot.c) ---------------------------------------------- */
 
 /* A published version, open for reading through one reader. */
 typedef struct pyri_snapshot {
@@ -101,7 +101,7 @@ int pyri_info(pyri_array *a, pyr_version v, pyr_info *out);
 int pyri_history(pyri_array *a, pyr_version first, pyr_version last,
                  pyr_change_fn *each, void *ctx);
 
-/* --- doing things ------------------------------------------------------------------------ */
+/* --- doing things -------------------------------------------------------- */
 
 int pyri_read(pyri_array *a, pyr_version v, const pyri_part *parts, size_t n);
 

@@ -58,7 +58,7 @@ tag_key(uint64_t id, const char *tag)
     return k;
 }
 
-/* --- creating and opening ---------------------------------------------------------------- */
+/* --- creating and opening ------------------------------------------------ */
 
 static int
 new_id(uint64_t *out)
@@ -229,7 +229,7 @@ pyri_array_list(pyri_engine *e, pyr_name_fn *each, void *ctx)
     return err;
 }
 
-/* --- attributes ------------------------------------------------------------------------------ */
+/* --- attributes ---------------------------------------------------------- */
 
 int
 pyri_array_attributes(pyri_array *a, pyri_buf *out)
@@ -259,7 +259,7 @@ pyri_array_set_attributes(pyri_array *a, const char *json)
     return pyri_engine_edit(a->engine, &edit, 1);
 }
 
-/* --- tags ------------------------------------------------------------------------------------- */
+/* --- tags ---------------------------------------------------------------- */
 
 int
 pyri_tag_set(pyri_array *a, const char *tag, pyr_version v)
@@ -345,7 +345,7 @@ pyri_tag_list(pyri_array *a, pyr_tag_fn *each, void *ctx)
     return err;
 }
 
-/* --- clones ------------------------------------------------------------------------------------- */
+/* --- clones -------------------------------------------------------------- */
 
 int
 pyri_clone(pyri_array *a, pyr_version v, const char *name)

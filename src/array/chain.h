@@ -37,7 +37,7 @@ int pyri_chain_load(pyri_chain *c, const pyri_tree *t, const uint64_t *pos,
 /* Drop links that show nothing, or nothing that those above do not hide. */
 void pyri_chain_prune(pyri_chain *c, int ndim);
 
-/* --- cells (fetch.c) ---------------------------------------------------------------- */
+/* --- cells (fetch.c) ----------------------------------------------------- */
 
 /* Cells to be fetched: a box of a chunk, and where its first cell goes; or,
  * with `sum`, cells that are only to be summed up, where they are. */

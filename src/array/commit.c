@@ -45,7 +45,7 @@ clock_ns(clockid_t clock)
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-/* --- claims -------------------------------------------------------------------------------- */
+/* --- claims -------------------------------------------------------------- */
 
 static void
 encode_claim(const pyri_draft *d, pyri_buf *out)
@@ -85,7 +85,7 @@ decode_claim(int ndim, pyri_bytes bytes, const uint64_t *before,
     return pyri_claim_decode(&c, ndim, out);
 }
 
-/* --- leaves ---------------------------------------------------------------------------------- */
+/* --- leaves -------------------------------------------------------------- */
 
 /* The digest of a leaf: what was there before (unless all of it is hidden),
  * then what this version wrote. */
@@ -176,11 +176,14 @@ leaf_on_base(making *m, const pyri_painted *p, uint64_t base, pyri_leaf *leaf)
     if (seen && base) {
         about.digested = p->digested;
         about.digest = p->digest;
-    } else if (base && (err = pyri_tree_get(&m->base.tree, base, 0, p->pos,
-                                     &node)) == 0 &&
-        (err = pyri_node_about(&node, s->type, &about)) == 0)
-        err = pyri_chain_load(&below, &m->base.tree, p->pos, &node, NULL,
-                              p->nfloor ? m->d->seen : 0);
+    } else if (base) {
+        err = pyri_tree_get(&m->base.tree, base, 0, p->pos, &node);
+        if (err == 0)
+            err = pyri_node_about(&node, s->type, &about);
+        if (err == 0)
+            err = pyri_chain_load(&below, &m->base.tree, p->pos, &node, NULL,
+                                  p->nfloor ? m->d->seen : 0);
+    }
     if (err == PYR_ECORRUPT && p->n == 0) {
         lost = true; /* nothing changes: who reads it meets the damage there */
         leaf->prev = base;
@@ -249,7 +252,7 @@ make_leaf(void *ctx, const pyri_touch *touch, uint64_t prev, uint64_t base,
     return stack(m, p, &none, leaf);
 }
 
-/* --- making a version --------------------------------------------------------------------------- */
+/* --- making a version ---------------------------------------------------- */
 
 /* Forms and claims of all in flight below, oldest first; then our own form. */
 static int
@@ -447,7 +450,7 @@ out:
     return err;
 }
 
-/* --- the steps of a writer --------------------------------------------------------------------------- */
+/* --- the steps of a writer ----------------------------------------------- */
 
 int
 pyri_commit_take(pyri_draft *d, const uint64_t *shape, int grow_axis,
@@ -535,7 +538,7 @@ pyri_commit_renew(pyri_draft *d)
     return err;
 }
 
-/* --- dead writers --------------------------------------------------------------------------------------- */
+/* --- dead writers -------------------------------------------------------- */
 
 /* Complete version i of the flights in the place of its writer. */
 static int
@@ -571,7 +574,7 @@ pyri_resolve(pyri_array *a)
     return err;
 }
 
-/* --- waiting ----------------------------------------------------------------------------------------------- */
+/* --- waiting ------------------------------------------------------------- */
 
 enum { SLICE_MS = 100 };
 

@@ -51,21 +51,21 @@ void pyri_draft_fini(pyri_draft *d);
 /* Bring fragments of the same chunk together, later ones on top. */
 int pyri_draft_merge(pyri_draft *d);
 
-/* --- plan.c --- */
+/* --- plan.c -------------------------------------------------------------- */
 
 typedef int pyri_chunk_fn(void *ctx, const uint64_t *pos);
-/* Visit every chunk that a run touches inside a shape (NULL: anywhere), once. */
+/* Visit every chunk that a run touches inside a shape (NULL: anywhere). */
 int pyri_plan_run(const uint64_t *chunk, int ndim, const pyri_run *run,
                   const uint64_t *shape, pyri_chunk_fn *each, void *ctx);
 
-/* --- paint.c --- */
+/* --- paint.c ------------------------------------------------------------- */
 
 /* Store the cells of all parts and add them to the claim. The parts must be
  * inside the shape that the version will have, or the version will be refused
  * later. */
 int pyri_paint(pyri_draft *d, const pyri_part *parts, size_t n);
 
-/* --- prepare.c --- */
+/* --- prepare.c ----------------------------------------------------------- */
 
 int pyri_prepare(pyri_draft *d);
 
@@ -82,7 +82,7 @@ int pyri_sum_after(const pyri_array *a, const pyri_tree *t,
                    const pyri_painted *p, const pyri_node *node, bool *known,
                    pyri_summary *after);
 
-/* --- commit.c --- */
+/* --- commit.c ------------------------------------------------------------ */
 
 /* Take a version for the draft and make it; *label is its. `grow_axis` >= 0
  * or a new shape as pyri_take has them. Returns when it is complete. */

@@ -33,7 +33,7 @@ pyri_fetcher_fini(pyri_fetcher *f)
     f->expanded_of = NULL;
 }
 
-/* --- what to ask for ------------------------------------------------------------------- */
+/* --- what to ask for ----------------------------------------------------- */
 
 /* The bytes of a plain fragment's payload from the first to the last cell of
  * a box inside it. */
@@ -108,7 +108,7 @@ plan(pyri_fetcher *f, pyri_fetch *job)
     return err;
 }
 
-/* --- verifying ----------------------------------------------------------------------------- */
+/* --- verifying ----------------------------------------------------------- */
 
 static bool
 all_seen(const pyri_blob_get *get, uint64_t first, uint64_t n)
@@ -153,7 +153,7 @@ verify(const pyri_frag *g, const pyri_blob_get *gets, uint64_t from,
        uint64_t to)
 {
     const pyri_blob_get *head = &gets[0], *payload = &gets[1];
-    uint64_t pages = head->size / PYRI_BLOCK; /* of the head; whole if aligned */
+    uint64_t pages = head->size / PYRI_BLOCK; /* of the head */
     uint64_t first = from / PYRI_BLOCK;
     uint64_t n = (to + PYRI_BLOCK - 1) / PYRI_BLOCK - first;
     bool remember = head->seen && pyri_frag_aligned(g);
@@ -192,7 +192,7 @@ verify_rows(const pyri_frag *g, const pyri_blob_get *gets,
     return err;
 }
 
-/* --- copying -------------------------------------------------------------------------------- */
+/* --- copying ------------------------------------------------------------- */
 
 static void
 extents(int n, const pyri_box *box, uint64_t *out)
@@ -443,7 +443,7 @@ copy_from(pyri_fetcher *f, const pyri_frag *g, const pyri_blob_get *gets,
     return 0;
 }
 
-/* --- laying out ------------------------------------------------------------------------------- */
+/* --- laying out ---------------------------------------------------------- */
 
 /* A box still to be laid out, from link `from` on down. */
 typedef struct pyri_todo {

@@ -43,7 +43,7 @@ typedef struct painting {
     pyri_packer packers[PYRI_MAX_WORKERS];
 } painting;
 
-/* --- listing --------------------------------------------------------------------------------- */
+/* --- listing ------------------------------------------------------------- */
 
 static int
 list_touch(void *ctx, const uint64_t *pos)
@@ -103,7 +103,7 @@ list(painting *p, size_t nparts)
     return 0;
 }
 
-/* --- boxes of a part inside a chunk ---------------------------------------------------------------- */
+/* --- boxes of a part inside a chunk -------------------------------------- */
 
 /* A box inside a chunk, and where its first cell is in memory. */
 typedef struct patch {
@@ -152,7 +152,7 @@ each_patch_of(const painting *p, size_t group, const pyri_box *chunk,
     return err;
 }
 
-/* --- storing fragments -------------------------------------------------------------------------------- */
+/* --- storing fragments --------------------------------------------------- */
 
 typedef struct chunk_job {
     const painting *p;
@@ -355,7 +355,7 @@ paint_chunk(void *ctx, size_t group, unsigned worker)
     return store_painted(&j, group, &chunk);
 }
 
-/* --- the draft -------------------------------------------------------------------------------------------- */
+/* --- the draft ----------------------------------------------------------- */
 
 static void
 fini_painted(pyri_painted *p)
@@ -432,7 +432,7 @@ pyri_paint(pyri_draft *d, const pyri_part *parts, size_t n)
     return err;
 }
 
-/* --- merging ------------------------------------------------------------------------------------------------ */
+/* --- merging ------------------------------------------------------------- */
 
 typedef struct order {
     size_t index;

@@ -32,7 +32,7 @@ enum {
     ALONE = 1 << 20        /* bytes that are not worth waking a worker */
 };
 
-/* --- summing up --------------------------------------------------------------------------- */
+/* --- summing up ---------------------------------------------------------- */
 
 static uint64_t
 bytes_of(const pyri_array *a, const pyri_box *box)
@@ -132,7 +132,8 @@ sum_after(const pyri_array *a, const pyri_tree *t, const pyri_painted *p,
     int err = 0;
     *known = false;
     pyri_summary_init(after);
-    if (!pyri_grid_shown(t->grid, 0, p->pos, &shown) || bytes_of(a, &shown) > FOLD_LARGE)
+    if (!pyri_grid_shown(t->grid, 0, p->pos, &shown) ||
+        bytes_of(a, &shown) > FOLD_LARGE)
         return 0;
     for (int i = 0; i < p->n; i++) /* a shrink may have come in between */
         if (!pyri_box_contains(a->schema.ndim, &shown, &p->frags[i].box))
@@ -163,7 +164,7 @@ pyri_sum_after(const pyri_array *a, const pyri_tree *t, const pyri_painted *p,
     return err;
 }
 
-/* --- folding --------------------------------------------------------------------------------- */
+/* --- folding ------------------------------------------------------------- */
 
 /* How many of the newest links to fold; 0: leave them. */
 static int
@@ -252,7 +253,7 @@ keep_or_fold(pyri_draft *d, const pyri_tree *t, pyri_chain *c, pyri_painted *p,
     return err;
 }
 
-/* --- preparing ---------------------------------------------------------------------------------- */
+/* --- preparing ----------------------------------------------------------- */
 
 typedef struct looker {
     pyri_draft *d;
@@ -294,7 +295,8 @@ static bool
 covers(const pyri_tree *t, const pyri_painted *p)
 {
     pyri_box shown;
-    return p->n && !p->frags[0].masked && pyri_grid_shown(t->grid, 0, p->pos, &shown) &&
+    return p->n && !p->frags[0].masked &&
+           pyri_grid_shown(t->grid, 0, p->pos, &shown) &&
            pyri_box_contains(t->form->ndim, &p->frags[0].box, &shown);
 }
 
@@ -310,7 +312,8 @@ prepare_chunk(void *ctx, size_t i, unsigned worker)
         return err;
     if ((err = pyri_snapshot_open_label(d->array, r, d->seen, &snap)) == 0) {
         pyri_box cells;
-        if (!covers(&snap.tree, p) && pyri_grid_shown(&snap.grid, 0, p->pos, &cells)) {
+        if (!covers(&snap.tree, p) &&
+            pyri_grid_shown(&snap.grid, 0, p->pos, &cells)) {
             looker l = {d, &snap.tree, p};
             pyri_run run = pyri_run_of_box(snap.grid.ndim, &cells);
             err = pyri_tree_find(&snap.tree, &run, look, &l);

@@ -37,7 +37,7 @@ typedef struct reading {
     size_t scratch_size;
 } reading;
 
-/* --- fetching what was gathered --------------------------------------------------------- */
+/* --- fetching what was gathered ------------------------------------------ */
 
 static int
 fetch_group(void *ctx, size_t i, unsigned worker)
@@ -73,7 +73,7 @@ flush(reading *r)
     return err;
 }
 
-/* --- boxes --------------------------------------------------------------------------------- */
+/* --- boxes --------------------------------------------------------------- */
 
 /* Where a cell of the part is in memory. */
 static pyri_mem
@@ -139,7 +139,7 @@ want(reading *r, const pyri_hit *hit, const pyri_box *box)
     return r->n == WINDOW ? flush(r) : 0;
 }
 
-/* --- strided runs ------------------------------------------------------------------------------ */
+/* --- strided runs -------------------------------------------------------- */
 
 /* Call fn for every block of the run inside a box. */
 typedef int block_fn(reading *r, const pyri_hit *hit, const pyri_box *block);
@@ -246,7 +246,7 @@ found(void *ctx, const pyri_hit *hit)
     return each_block(r, hit, 0, &block, want);
 }
 
-/* --- the whole ---------------------------------------------------------------------------------- */
+/* --- the whole ----------------------------------------------------------- */
 
 static int
 read_parts(reading *r, const pyri_part *parts, size_t n)

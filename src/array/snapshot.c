@@ -173,7 +173,7 @@ pyri_info(pyri_array *a, pyr_version v, pyr_info *out)
     return pyri_latest(a, &out->latest);
 }
 
-/* --- history -------------------------------------------------------------------------- */
+/* --- history ------------------------------------------------------------- */
 
 typedef struct teller {
     pyri_array *a;

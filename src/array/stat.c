@@ -166,7 +166,7 @@ stat_node(stating *s, const place *at)
     return err;
 }
 
-/* --- the answer ----------------------------------------------------------------------------- */
+/* --- the answer ---------------------------------------------------------- */
 
 static double
 exact(pyr_type type, uint64_t bits, int64_t *i, uint64_t *u, double *f)

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- from stored cells to a published version --------------------------------------------- */
+/* --- from stored cells to a published version ---------------------------- */
 
 static int
 check_parts(pyri_array *a, const pyri_part *parts, size_t n)
@@ -76,7 +76,7 @@ pyri_write(pyri_array *a, const pyri_part *parts, size_t n,
     return err;
 }
 
-/* --- batches ---------------------------------------------------------------------------------- */
+/* --- batches ------------------------------------------------------------- */
 
 struct pyri_batch {
     pyri_draft draft;
@@ -128,7 +128,7 @@ pyri_batch_abort(pyri_batch *b)
     free(b);
 }
 
-/* --- shape --------------------------------------------------------------------------------------- */
+/* --- shape --------------------------------------------------------------- */
 
 static int
 check_shape(pyri_array *a, const uint64_t *shape)

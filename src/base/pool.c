@@ -69,7 +69,7 @@ pause_briefly(void)
 #endif
 }
 
-/* --- one job -------------------------------------------------------------- */
+/* --- one job ------------------------------------------------------------- */
 
 static void
 note_failure(job *j, int err)
@@ -106,7 +106,7 @@ do_alone(size_t n, pyri_part_fn *fn, void *ctx)
     return err;
 }
 
-/* --- workers -------------------------------------------------------------- */
+/* --- workers ------------------------------------------------------------- */
 
 static void *
 work(void *arg)
@@ -163,7 +163,7 @@ start_threads(pool *p)
     pthread_attr_destroy(&attr);
 }
 
-/* --- the pool ------------------------------------------------------------- */
+/* --- the pool ------------------------------------------------------------ */
 
 /* This process's pool; NULL if there is no memory for one. */
 static pool *

@@ -17,8 +17,8 @@ enum { PYRI_MAX_WORKERS = 4 };
  * Do parts 0..n-1, in any order, on the caller's thread and up to
  * PYRI_MAX_WORKERS - 1 others. Returns when all are done: 0, or the failure of
  * one part, its text set for the caller's thread; parts not yet begun when
- * one fails are left out. Any thread may call; a caller that finds the workers busy works
- * alone.
+ * one fails are left out. Any thread may call; a caller that finds the workers
+ * busy works alone.
  */
 int pyri_pool_run(size_t n, pyri_part_fn *fn, void *ctx);
 

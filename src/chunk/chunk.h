@@ -10,7 +10,7 @@
 #include "base/hash.h"
 #include "nd/nd.h"
 
-/* --- summaries (summary.c) ----------------------------------------------------- */
+/* --- summaries (summary.c) ----------------------------------------------- */
 
 typedef unsigned __int128 pyri_u128;
 
@@ -61,7 +61,7 @@ int pyri_summary_decode(pyri_summary *s, pyr_type type,
 bool pyri_summary_peek_same(const uint8_t *in, uint64_t *bits,
                             uint64_t *count);
 
-/* --- codecs (codec_blosc.c) ------------------------------------------------------ */
+/* --- codecs (codec_blosc.c) ---------------------------------------------- */
 
 bool pyri_codec_valid(int codec, int level); /* level 0: chosen */
 const char *pyri_codec_name(pyr_codec codec); /* "none", "lz4", "zstd" */
@@ -74,7 +74,7 @@ const char *pyri_codec_name(pyr_codec codec); /* "none", "lz4", "zstd" */
 int pyri_codec_press(pyr_codec codec, int level, size_t cell, const void *in,
                      size_t size, void *out, size_t *pressed);
 
-/* Undo it: exactly `size` bytes must come out. `in` is hostile: PYR_ECORRUPT. */
+/* Undo it: exactly `size` bytes must come out, else PYR_ECORRUPT. */
 int pyri_codec_expand(const void *in, size_t pressed, void *out, size_t size);
 
 #endif

@@ -80,7 +80,7 @@ pyri_packer_fini(pyri_packer *p)
     *p = (pyri_packer){0};
 }
 
-/* --- scanning: checksums and summary in one pass over the cells ---------------- */
+/* --- scanning: checksums and summary in one pass over the cells ---------- */
 
 typedef struct scan {
     const pyri_frag_style *style;
@@ -129,7 +129,7 @@ scan_end(scan *s)
     s->held = 0;
 }
 
-/* --- gathering ------------------------------------------------------------------ */
+/* --- gathering ----------------------------------------------------------- */
 
 static int
 add_iov(pyri_packer *p, const void *base, size_t size)
@@ -164,7 +164,7 @@ scan_rows(pyri_packer *p, scan *s, const pyri_rows *rows, int axis,
     return 0;
 }
 
-/* --- packing ---------------------------------------------------------------------- */
+/* --- packing ------------------------------------------------------------- */
 
 static pyri_digest
 digest_of_same(uint64_t bits, uint64_t cells)
@@ -338,7 +338,7 @@ pyri_frag_pack(pyri_packer *p, const pyri_frag_style *style,
     return 0;
 }
 
-/* --- reading back --------------------------------------------------------------- */
+/* --- reading back -------------------------------------------------------- */
 
 int
 pyri_frag_check_head(const pyri_frag *f, const uint8_t *head)
@@ -395,7 +395,7 @@ pyri_frag_expand(const pyri_frag *f, const pyri_frag_style *style,
                              (size_t)(count * cell));
 }
 
-/* --- the description ---------------------------------------------------------------- */
+/* --- the description ----------------------------------------------------- */
 
 enum { MASKED = 0x80, FOLD = 0x40 };
 

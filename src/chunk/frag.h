@@ -43,7 +43,7 @@ typedef struct pyri_frag {
     pyri_digest cells;/* of mask and cells, however they are stored */
 } pyri_frag;
 
-/* --- packing --------------------------------------------------------------- */
+/* --- packing ------------------------------------------------------------- */
 
 /* What all fragments of an array have in common. */
 typedef struct pyri_frag_style {
@@ -82,7 +82,7 @@ int pyri_frag_pack(pyri_packer *p, const pyri_frag_style *style,
                    const pyri_box *box, pyri_mem src, const uint8_t *mask,
                    uint64_t set, pyri_frag *frag, pyri_summary *summary);
 
-/* --- reading back ---------------------------------------------------------- */
+/* --- reading back -------------------------------------------------------- */
 
 uint64_t pyri_mask_size(uint64_t cells);
 uint64_t pyri_frag_head_size(const pyri_frag *f);
@@ -110,7 +110,7 @@ int pyri_frag_expand(const pyri_frag *f, const pyri_frag_style *style,
                      const uint8_t *payload, pyri_buf *room,
                      const uint8_t **cells, const uint8_t **mask);
 
-/* --- the description, as it stands in leaves ---------------------------------- */
+/* --- the description, as it stands in leaves ----------------------------- */
 
 void pyri_frag_encode(const pyri_frag *f, int ndim, const uint64_t *origin,
                       pyri_buf *out);

@@ -39,7 +39,7 @@
 
 enum { FLAG_EQUAL = 1 };
 
-/* --- cells ---------------------------------------------------------------- */
+/* --- cells --------------------------------------------------------------- */
 
 static uint64_t
 sign_bit(pyr_type type)
@@ -79,7 +79,7 @@ has_numbers(const pyri_summary *s)
     return s->count > s->nans;
 }
 
-/* --- adding --------------------------------------------------------------- */
+/* --- adding -------------------------------------------------------------- */
 
 void
 pyri_summary_init(pyri_summary *s)
@@ -172,7 +172,7 @@ pyri_summary_merge(pyri_summary *s, pyr_type type, const pyri_summary *other)
     s->squares += other->squares;
 }
 
-/* --- taking off ----------------------------------------------------------- */
+/* --- taking off ---------------------------------------------------------- */
 
 /*
  * The error of what remains is that of the whole and of the part, so what
@@ -246,7 +246,7 @@ pyri_summary_subtract(pyri_summary *s, pyr_type type, uint64_t fill,
     return true;
 }
 
-/* --- stored form ---------------------------------------------------------- */
+/* --- stored form --------------------------------------------------------- */
 
 static void
 store_double(uint8_t *out, double v)

@@ -44,7 +44,7 @@ typedef struct pyri_engine pyri_engine;
  * cheap, made for each call of the user, never held while waiting. */
 typedef struct pyri_reader pyri_reader;
 
-/* --- records and nodes ------------------------------------------------------ */
+/* --- records and nodes --------------------------------------------------- */
 
 enum { PYRI_MAX_KEY = 400 }; /* bytes in a key of a record or node */
 
@@ -80,7 +80,7 @@ typedef struct pyri_node_get {
     pyri_bytes value; /* view */
 } pyri_node_get;
 
-/* --- blobs ------------------------------------------------------------------ */
+/* --- blobs --------------------------------------------------------------- */
 
 /* Names one blob inside one engine; opaque above, stored in tree nodes. */
 typedef struct pyri_ref {
@@ -115,7 +115,7 @@ typedef struct pyri_blob_get {
     uint64_t seen_first;
 } pyri_blob_get;
 
-/* --- versions --------------------------------------------------------------- */
+/* --- versions ------------------------------------------------------------ */
 
 /* What a writer asks of the version manager. */
 typedef struct pyri_take {
@@ -167,7 +167,7 @@ typedef struct pyri_complete {
 /* Called for records of versions; as pyri_record_fn. */
 typedef int pyri_version_fn(void *ctx, uint64_t version, pyri_bytes record);
 
-/* --- the table -------------------------------------------------------------- */
+/* --- the table ----------------------------------------------------------- */
 
 typedef struct pyri_engine_ops {
     const char *scheme; /* "mem", "file": what precedes ':' in a URL */

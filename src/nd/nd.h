@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* --- cell types (dtype.c) ---------------------------------------------------- */
+/* --- cell types (dtype.c) ------------------------------------------------ */
 
 bool pyri_type_valid(int type);
 size_t pyri_type_size(pyr_type type); /* 1, 2, 4 or 8 */
@@ -33,7 +33,7 @@ void pyri_cell_store(pyr_type type, void *cell, uint64_t bits);
 /* Its value as a double (i64 and u64 rounded). */
 double pyri_cell_double(pyr_type type, uint64_t bits);
 
-/* --- boxes (box.c): half-open, lo <= x < hi along each of n axes ------------- */
+/* --- boxes (box.c): half-open, lo <= x < hi along each of n axes --------- */
 
 typedef struct pyri_box {
     uint64_t lo[PYR_MAX_DIMS], hi[PYR_MAX_DIMS];
@@ -56,7 +56,7 @@ int pyri_box_subtract(int n, const pyri_box *a, const pyri_box *b,
 /* "[0:10, 5:7]" into text of the given size; returns text. */
 char *pyri_box_text(int n, const pyri_box *b, char *text, size_t size);
 
-/* --- strided runs (run.c): count blocks of `block` cells, stride apart -------- */
+/* --- strided runs (run.c): count blocks of `block` cells, stride apart --- */
 
 typedef struct pyri_run {
     uint64_t start[PYR_MAX_DIMS], block[PYR_MAX_DIMS];
@@ -75,7 +75,7 @@ bool pyri_run_overlaps(int n, const pyri_run *r, const pyri_box *b);
 bool pyri_run_next(const pyri_run *r, int d, uint64_t lo, uint64_t hi,
                    uint64_t *i, uint64_t *at, uint64_t *end);
 
-/* --- copies between strided memories (copy.c) --------------------------------- */
+/* --- copies between strided memories (copy.c) ---------------------------- */
 
 typedef struct pyri_mem {
     uint8_t *base;

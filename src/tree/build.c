@@ -76,10 +76,11 @@ pyri_summary_now(const pyri_form *form, pyr_type type, uint64_t fill,
     return true;
 }
 
-/* --- putting nodes out ------------------------------------------------------------------ */
+/* --- putting nodes out --------------------------------------------------- */
 
 static int
-begin_node(job *j, int level, const uint64_t *pos, uint8_t *key, pyri_bytes *out)
+begin_node(job *j, int level, const uint64_t *pos, uint8_t *key,
+           pyri_bytes *out)
 {
     pyri_build *b = j->b;
     if (j->n == j->room) {
@@ -124,7 +125,7 @@ hand_over(job *j)
     return 0;
 }
 
-/* --- leaves ----------------------------------------------------------------------------------- */
+/* --- leaves -------------------------------------------------------------- */
 
 static int
 build_leaf(job *j, const pyri_touch *touch, const pyri_rival *rival,
@@ -153,7 +154,7 @@ out:
     return err;
 }
 
-/* --- inner nodes -------------------------------------------------------------------------------- */
+/* --- inner nodes --------------------------------------------------------- */
 
 bool
 pyri_rival_touches(const pyri_rival *r, const pyri_box *box)

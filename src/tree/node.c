@@ -74,7 +74,8 @@ int
 pyri_node_open(pyri_bytes key, pyri_bytes b, pyri_node *out)
 {
     const uint8_t *bytes = b.data;
-    if (b.size < NODE_HEAD || pyri_load64(bytes) != checksum(key, bytes, b.size))
+    if (b.size < NODE_HEAD ||
+        pyri_load64(bytes) != checksum(key, bytes, b.size))
         return damaged("its checksum is wrong");
     if (bytes[8] != 1)
         return pyri_fail(PYR_EFORMAT, "a node of the tree is of format %u",

@@ -16,7 +16,7 @@
 #include "nd/nd.h"
 #include "version/version.h"
 
-/* --- the grid (grid.c) --------------------------------------------------------------- */
+/* --- the grid (grid.c) --------------------------------------------------- */
 
 enum {
     PYRI_FAN_BITS = 4,
@@ -60,7 +60,7 @@ void pyri_grid_code(const pyri_grid *g, const uint64_t *pos,
 /* Which child of a node of this level a chunk with that code is under. */
 unsigned pyri_grid_slot(const uint64_t *code, int level);
 
-/* --- nodes (node.c) ---------------------------------------------------------------------- */
+/* --- nodes (node.c) ------------------------------------------------------ */
 
 /* What a parent knows of a child, and a node of itself. */
 typedef struct pyri_about {
@@ -89,7 +89,7 @@ typedef struct pyri_node {
 } pyri_node;
 
 size_t pyri_node_key(uint64_t array, uint64_t label, int level, int ndim,
-                     const uint64_t *pos, uint8_t *out); /* PYRI_MAX_KEY bytes */
+                     const uint64_t *pos, uint8_t *out); /* PYRI_MAX_KEY */
 /* PYR_ECORRUPT unless the bytes are the node with that key. */
 int pyri_node_open(pyri_bytes key, pyri_bytes bytes, pyri_node *out);
 void pyri_node_encode(pyri_bytes key, const pyri_about *own, pyr_type type,
@@ -107,7 +107,7 @@ int pyri_node_entry(const pyri_node *node, unsigned slot, pyr_type type,
 bool pyri_node_same(const pyri_node *node, unsigned slot, uint64_t *bits,
                     uint64_t *count);
 
-/* --- leaves (leaf.c) ------------------------------------------------------------------------ */
+/* --- leaves (leaf.c) ----------------------------------------------------- */
 
 /*
  * A leaf lists the fragments that make up a chunk, newest first; cells that
@@ -140,7 +140,7 @@ int pyri_leaf_next(pyri_leaf_walk *w, pyri_frag *frag); /* w->left > 0 */
 void pyri_leaf_encode(pyri_bytes key, const pyri_leaf *l, pyr_type type,
                       int ndim, const uint64_t *origin, pyri_buf *out);
 
-/* --- a tree to read from (lookup.c) ------------------------------------------------------------ */
+/* --- a tree to read from (lookup.c) -------------------------------------- */
 
 /* A snapshot as the tree sees it. Borrows all it points to. */
 typedef struct pyri_tree {
@@ -178,7 +178,7 @@ typedef int pyri_hit_fn(void *ctx, const pyri_hit *hit);
 int pyri_tree_find(const pyri_tree *t, const pyri_run *run, pyri_hit_fn *each,
                    void *ctx);
 
-/* --- building (build.c) ---------------------------------------------------------------------------- */
+/* --- building (build.c) -------------------------------------------------- */
 
 /* A chunk that the new version touches; `payload` is the caller's. */
 typedef struct pyri_touch {
@@ -236,7 +236,7 @@ bool pyri_summary_now(const pyri_form *form, pyr_type type, uint64_t fill,
                       uint64_t label, const pyri_box *domain,
                       pyri_summary *s);
 
-/* --- differences (diff.c) -------------------------------------------------------------------------- */
+/* --- differences (diff.c) ------------------------------------------------ */
 
 /* A chunk whose leaf differs: its domain, and the labels of the leaves in
  * both trees (0: none). */

@@ -14,7 +14,7 @@
 
 #include <pyramid/version.h>
 
-/* --- labels (lineage.c) ---------------------------------------------------------- */
+/* --- labels (lineage.c) -------------------------------------------------- */
 
 /*
  * Inside Pyramid a version is known by its label. The labels of a clone go on
@@ -41,7 +41,7 @@ typedef struct pyri_lineage {
  * clone belong to its ancestors. */
 uint64_t pyri_lineage_owner(const pyri_lineage *l, uint64_t label);
 
-/* --- forms (form.c) ------------------------------------------------------------------ */
+/* --- forms (form.c) ------------------------------------------------------ */
 
 /*
  * The form of an array as of some version: its shape, and what older shapes
@@ -94,7 +94,7 @@ void pyri_form_clip(const pyri_form *f, uint64_t label,
 void pyri_form_encode(const pyri_form *f, pyri_buf *out);
 int pyri_form_decode(pyri_cursor *c, pyri_form *f); /* then fini it */
 
-/* --- claims (claim.c) ------------------------------------------------------------------ */
+/* --- claims (claim.c) ---------------------------------------------------- */
 
 /* What a version writes: strided runs of cells. Other writers predict its
  * nodes from it, so it is exact. */
@@ -110,7 +110,7 @@ bool pyri_claim_overlaps(const pyri_claim *c, const pyri_box *box);
 void pyri_claim_encode(const pyri_claim *c, pyri_buf *out);
 int pyri_claim_decode(pyri_cursor *cur, int ndim, pyri_claim *c);
 
-/* --- records (record.c) ------------------------------------------------------------------ */
+/* --- records (record.c) -------------------------------------------------- */
 
 /* The record of a version: its root in the tree, and its provenance. */
 typedef struct pyri_record {

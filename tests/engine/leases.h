@@ -8,7 +8,7 @@
 #include "engine/stores.h"
 #include "engine/versions.h"
 
-/* --- leases --------------------------------------------------------------- */
+/* --- leases -------------------------------------------------------------- */
 
 enum { LEASE_MS = 80 };
 
@@ -104,7 +104,7 @@ renewing_starts_the_lease_anew(void)
     pyri_engine_close(e);
 }
 
-/* --- waiting -------------------------------------------------------------- */
+/* --- waiting ------------------------------------------------------------- */
 
 static void
 waiting_for_what_is_published_returns_at_once(void)

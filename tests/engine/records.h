@@ -7,7 +7,7 @@
 
 #include "engine/stores.h"
 
-/* --- stores --------------------------------------------------------------- */
+/* --- stores -------------------------------------------------------------- */
 
 static void
 a_store_that_is_not_there_is_not_found(void)
@@ -130,7 +130,7 @@ the_status_counts_what_is_there(void)
     pyri_engine_close(e);
 }
 
-/* --- records -------------------------------------------------------------- */
+/* --- records ------------------------------------------------------------- */
 
 static void
 a_record_is_put_changed_and_deleted(void)
@@ -472,7 +472,7 @@ a_scan_shows_batches_whole_while_others_edit(void)
     pyri_engine_close(e);
 }
 
-/* --- nodes ---------------------------------------------------------------- */
+/* --- nodes --------------------------------------------------------------- */
 
 enum { NODES = 3000 };
 

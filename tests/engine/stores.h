@@ -15,7 +15,7 @@
 
 enum { THREADS = 4, PATIENCE_S = 20 /* for what must come, but takes time */ };
 
-/* --- stores --------------------------------------------------------------- */
+/* --- stores -------------------------------------------------------------- */
 
 static bool in_memory;            /* else in files below `dir` */
 static pyr_durability durability; /* of stores in files */
@@ -54,7 +54,7 @@ rounds(int n)
     return !in_memory && durability == PYR_DURABILITY_COMMIT ? n / 5 : n;
 }
 
-/* --- bytes ---------------------------------------------------------------- */
+/* --- bytes --------------------------------------------------------------- */
 
 static pyri_bytes
 text(const char *s)
@@ -130,7 +130,7 @@ shuffle(uint64_t *list, size_t n, uint64_t seed)
     }
 }
 
-/* --- time ----------------------------------------------------------------- */
+/* --- time ---------------------------------------------------------------- */
 
 static int64_t
 now_ns(void)
@@ -148,7 +148,7 @@ patient(int64_t since_ns)
     return now_ns() - since_ns < (int64_t)PATIENCE_S * 1000000000;
 }
 
-/* --- threads -------------------------------------------------------------- */
+/* --- threads ------------------------------------------------------------- */
 
 /* One of several at work on the same store. Its function notes failures with
  * worked(); it must not leave as REQUIRE and OK do. */
@@ -188,7 +188,7 @@ run_threads(pyri_engine *e, void *(*work)(void *), void *shared)
     }
 }
 
-/* --- records -------------------------------------------------------------- */
+/* --- records ------------------------------------------------------------- */
 
 static int
 edit_one(pyri_engine *e, pyri_edit_kind kind, const char *key,
@@ -212,7 +212,7 @@ record_is(pyri_engine *e, const char *key, const char *value)
     return is;
 }
 
-/* --- arrays --------------------------------------------------------------- */
+/* --- arrays -------------------------------------------------------------- */
 
 enum { ARRAY = 7, NDIM = 2 };
 

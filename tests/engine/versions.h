@@ -14,7 +14,7 @@ flights(pyri_engine *e)
     return list;
 }
 
-/* --- taking --------------------------------------------------------------- */
+/* --- taking -------------------------------------------------------------- */
 
 static void
 versions_are_given_one_after_another(void)
@@ -173,7 +173,7 @@ an_unknown_array_is_not_found(void)
     pyri_engine_close(e);
 }
 
-/* --- shapes --------------------------------------------------------------- */
+/* --- shapes -------------------------------------------------------------- */
 
 static pyri_ticket
 take_shape(pyri_engine *e, const uint64_t *shape, int axis, uint64_t by)
@@ -282,7 +282,7 @@ shapes_of_sixteen_axes_are_kept(void)
     pyri_engine_close(e);
 }
 
-/* --- publishing ----------------------------------------------------------- */
+/* --- publishing ---------------------------------------------------------- */
 
 static void
 versions_publish_in_order_however_they_complete(void)
@@ -379,7 +379,7 @@ a_version_that_was_never_given_cannot_be_completed(void)
     pyri_engine_close(e);
 }
 
-/* --- history -------------------------------------------------------------- */
+/* --- history ------------------------------------------------------------- */
 
 typedef struct trail {
     uint64_t versions[64];
@@ -467,7 +467,7 @@ records_of_versions_are_any_bytes(void)
     pyri_engine_close(e);
 }
 
-/* --- many at once --------------------------------------------------------- */
+/* --- many at once -------------------------------------------------------- */
 
 enum { HELD = 4, MOST_TAKEN = 4096 };
 

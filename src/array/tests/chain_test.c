@@ -87,7 +87,7 @@ load(world *w, uint64_t label, const pyri_box *box, uint64_t after,
     OK(pyri_chain_load(c, &w->tree, pos, &node, box, after));
 }
 
-/* --- painting ---------------------------------------------------------------------- */
+/* --- painting ------------------------------------------------------------ */
 
 /* Fragments of one value keep it; of masked ones it is their blob's name, and
  * every other cell is set. */
@@ -123,7 +123,7 @@ paint(const pyri_chain *c, uint64_t *cells)
         paint_frag(&c->links[i].frag, &c->links[i].shown, cells);
 }
 
-/* --- making versions ------------------------------------------------------------------ */
+/* --- making versions ----------------------------------------------------- */
 
 /* The chunk as of a snapshot, written down: a fragment per run of equals. */
 static int
@@ -246,7 +246,7 @@ chains_show_what_the_model_holds(void)
     CHECK(hops > 100 && folds > 100);
 }
 
-/* --- the rules, one by one ---------------------------------------------------------------- */
+/* --- the rules, one by one ----------------------------------------------- */
 
 static void
 check_versions(const pyri_chain *c, const uint64_t *want, int n)

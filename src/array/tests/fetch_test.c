@@ -105,7 +105,7 @@ end(world *w)
     w->array.engine = NULL;
 }
 
-/* --- fragments ------------------------------------------------------------------- */
+/* --- fragments ----------------------------------------------------------- */
 
 /* Cells of a fragment: bits of the i-th cell of its box. */
 static uint64_t
@@ -206,7 +206,7 @@ make(world *w, uint64_t seed)
     turn(w);
 }
 
-/* --- fetching ----------------------------------------------------------------------- */
+/* --- fetching ------------------------------------------------------------ */
 
 /* Gives links of its own to a job. */
 static void
@@ -342,7 +342,7 @@ boxes_in_any_order_and_number_do_not_disturb_each_other(void)
     }
 }
 
-/* --- damage ------------------------------------------------------------------------------- */
+/* --- damage -------------------------------------------------------------- */
 
 /* A world with just one fragment over the whole chunk, of any kind but same. */
 static void

@@ -85,7 +85,7 @@ chunks_are_never_empty_nor_longer_than_the_array(void)
     }
 }
 
-/* --- stored form ------------------------------------------------------------------ */
+/* --- stored form --------------------------------------------------------- */
 
 static void
 make(pyri_schema *s, pyri_buf *out)

@@ -333,7 +333,7 @@ different_cells_have_different_digests(void)
     }
 }
 
-/* --- damage ------------------------------------------------------------------- */
+/* --- damage -------------------------------------------------------------- */
 
 static void
 every_damaged_byte_of_the_head_is_noticed(void)
@@ -429,7 +429,7 @@ a_mask_with_more_bits_than_cells_is_refused(void)
           pyri_frag_expand(&f, &style, payload, &room, &cells, &mask));
 }
 
-/* --- descriptions ----------------------------------------------------------------- */
+/* --- descriptions -------------------------------------------------------- */
 
 static void
 pick_frag(rng *r, int ndim, const pyri_box *chunk, pyri_frag *f)

@@ -11,7 +11,7 @@
 
 #define BOUND (36 * 0x1p-53) /* of the sum of |x|; stated in summary.c */
 
-/* --- cells to try --------------------------------------------------------- */
+/* --- cells to try -------------------------------------------------------- */
 
 enum { LONGEST = 1100, ROOM = 70016 };
 
@@ -99,7 +99,7 @@ fill_cells(pyr_type type, mix m, uint8_t *cells, size_t n)
         pyri_cell_store(type, cells + i * size, one_cell(type, m));
 }
 
-/* --- the reference -------------------------------------------------------- */
+/* --- the reference ------------------------------------------------------- */
 
 typedef struct reference {
     pyri_summary s;          /* counts, range and whole sums, exact */
@@ -220,7 +220,7 @@ room_for_cells(void)
     return room;
 }
 
-/* --- adding --------------------------------------------------------------- */
+/* --- adding -------------------------------------------------------------- */
 
 static void
 adding_agrees_with_the_reference(void)
@@ -361,7 +361,7 @@ what_a_sum_loses_is_kept(void)
     CHECK(s.sum == 1000 && s.sum_lost == 0);
 }
 
-/* --- one value ------------------------------------------------------------ */
+/* --- one value ----------------------------------------------------------- */
 
 static void
 adding_the_same_is_adding_each(void)
@@ -403,7 +403,7 @@ the_most_cells_of_one_value(void)
     CHECK(s.count == UINT64_MAX);
 }
 
-/* --- merging -------------------------------------------------------------- */
+/* --- merging ------------------------------------------------------------- */
 
 static void
 merges_agree_however_cells_are_split(void)
@@ -460,7 +460,7 @@ equal_needs_the_same_bits(void)
     CHECK(!a.equal);
 }
 
-/* --- subtracting ---------------------------------------------------------- */
+/* --- subtracting --------------------------------------------------------- */
 
 static bool
 remains_good(const pyri_summary *got, pyr_type type, const reference *r)
@@ -610,7 +610,7 @@ one_of_several_nans_cannot_be_taken(void)
     CHECK(!pyri_summary_subtract(&s, PYR_F32, 0, &part));
 }
 
-/* --- stored form ---------------------------------------------------------- */
+/* --- stored form --------------------------------------------------------- */
 
 static void
 stored_summaries_come_back(void)

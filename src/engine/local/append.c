@@ -16,7 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* --- the pool ------------------------------------------------------------- */
+/* --- the pool ------------------------------------------------------------ */
 
 void
 pyri_segments_init(pyri_segments *p)
@@ -105,7 +105,7 @@ find_useless(pyri_segments *p)
     return NULL;
 }
 
-/* --- making durable ------------------------------------------------------- */
+/* --- making durable ------------------------------------------------------ */
 
 /* After a failed sync the system may have dropped the bytes, and say so only
  * once. Threads that have yet to sync must not be told that all is well. */
@@ -149,7 +149,7 @@ sync_segment(pyri_site *s, pyri_segment *g)
     return err;
 }
 
-/* --- taking and giving back ----------------------------------------------- */
+/* --- taking and giving back ---------------------------------------------- */
 
 /* No more appends to a busy segment. Its bytes are made durable first, as it
  * will no longer be there when its users call sync. */
@@ -268,7 +268,7 @@ acquire(pyri_site *s, uint64_t size, uint64_t exclude, pyri_segment **out,
     return 0;
 }
 
-/* --- the calls ------------------------------------------------------------ */
+/* --- the calls ----------------------------------------------------------- */
 
 /* Put some of the blobs, at least one; *done of them. */
 static int
@@ -339,7 +339,7 @@ pyri_segments_sync(pyri_site *s)
     return err;
 }
 
-/* --- the end -------------------------------------------------------------- */
+/* --- the end ------------------------------------------------------------- */
 
 void
 pyri_segments_fini(pyri_site *s)

@@ -45,7 +45,7 @@ pyri_format_fini(pyri_format *f)
     *f = (pyri_format){0};
 }
 
-/* --- reading -------------------------------------------------------------- */
+/* --- reading ------------------------------------------------------------- */
 
 static int
 garbled(const char *path, const char *line)
@@ -161,7 +161,7 @@ pyri_format_missing(const char *path)
                      "%s", path, PYRI_MARKER);
 }
 
-/* --- making --------------------------------------------------------------- */
+/* --- making -------------------------------------------------------------- */
 
 static int
 make_uuid(char out[PYRI_UUID_TEXT])

@@ -66,7 +66,7 @@ is_valid(pyri_site *s, bool *valid)
     return err == PYR_ENOTFOUND || err == PYR_EFORMAT ? 0 : err;
 }
 
-/* --- throwing away -------------------------------------------------------- */
+/* --- throwing away ------------------------------------------------------- */
 
 static int
 empty_directory(const char *path)
@@ -100,7 +100,7 @@ reset(pyri_site *s)
     return pyri_file_write(path, text, false);
 }
 
-/* --- opening -------------------------------------------------------------- */
+/* --- opening ------------------------------------------------------------- */
 
 static int
 open_parts(pyri_site *s)

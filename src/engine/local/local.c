@@ -30,7 +30,7 @@ static pyri_site *registry;        /* guarded by it */
 static atomic_uint forks;          /* of this process since its first open */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-/* --- fork ----------------------------------------------------------------- */
+/* --- fork ---------------------------------------------------------------- */
 
 static void
 before_fork(void)
@@ -81,7 +81,7 @@ site_of(pyri_engine *e)
     return ((handle *)e)->site;
 }
 
-/* --- sites ---------------------------------------------------------------- */
+/* --- sites --------------------------------------------------------------- */
 
 static void
 free_site(pyri_site *s)
@@ -205,7 +205,7 @@ enlist(pyri_site *s, bool readonly)
     return err;
 }
 
-/* --- open and close ------------------------------------------------------- */
+/* --- open and close ------------------------------------------------------ */
 
 static int
 open_site(const char *path, unsigned flags, const pyr_store_options *options,
@@ -267,7 +267,7 @@ local_close(pyri_engine *e)
     free(e);
 }
 
-/* --- the rest of the table: check, and pass on ---------------------------- */
+/* --- the rest of the table: check, and pass on --------------------------- */
 
 static int
 local_begin(pyri_engine *e, pyri_reader **out)

@@ -33,7 +33,7 @@ struct MDB_txn;
 
 typedef struct pyri_site pyri_site;
 
-/* --- format.c: the marker ------------------------------------------------- */
+/* --- format.c: the marker ------------------------------------------------ */
 
 enum {
     PYRI_STORE_FORMAT = 1, /* that this code writes, and the newest it reads */
@@ -68,7 +68,7 @@ int pyri_format_create(const char *path, const pyr_store_options *options);
 /* Why there is no store at `path`: PYR_ENOTFOUND or PYR_EFORMAT. */
 int pyri_format_missing(const char *path);
 
-/* --- file.c: paths and small files ---------------------------------------- */
+/* --- file.c: paths and small files --------------------------------------- */
 
 /* The whole of a small text file, ended by zero. PYR_ENOTFOUND, PYR_EIO;
  * PYR_EFORMAT if it is larger than `room` or no text. */
@@ -83,7 +83,7 @@ int pyri_path_join(char *out, size_t room, const char *path, const char *name);
  * store is made, opened or put in order, never for longer. */
 int pyri_path_lock(const char *path, int *fd);
 
-/* --- place.c: the data directories, and the choice among them ------------- */
+/* --- place.c: the data directories, and the choice among them ------------ */
 
 typedef struct pyri_dir {
     char *path; /* as one can open it */
@@ -118,7 +118,7 @@ int pyri_place_forget(pyri_site *s, pyri_placement p);
 /* Segments appended to by living writers, per directory. */
 int pyri_place_load(pyri_site *s, uint64_t load[PYRI_MAX_DIRS]);
 
-/* --- segment.c: append-only files; see segment.h for the writing side ----- */
+/* --- segment.c: append-only files; see segment.h for the writing side ---- */
 
 enum { PYRI_SEGMENT_HEADER = 4096 };
 #define PYRI_SEGMENT_LIMIT (UINT64_C(1) << 30)
@@ -130,7 +130,7 @@ void pyri_segment_name(char out[16], uint32_t id);
 int pyri_segment_check(const pyri_site *s, const uint8_t *header, size_t dir,
                        uint32_t id);
 
-/* --- append.c: the segments that a site appends to ------------------------ */
+/* --- append.c: the segments that a site appends to ----------------------- */
 
 enum { PYRI_MAX_OPEN_SEGMENTS = 8 };
 
@@ -149,7 +149,7 @@ void pyri_segments_fini(pyri_site *s);
 int pyri_segments_put(pyri_site *s, pyri_blob_put *puts, size_t n);
 int pyri_segments_sync(pyri_site *s);
 
-/* --- map.c: segments mapped for reading ----------------------------------- */
+/* --- map.c: segments mapped for reading ---------------------------------- */
 
 typedef struct pyri_map pyri_map;
 typedef struct pyri_maps pyri_maps;
@@ -162,7 +162,7 @@ void pyri_map_note(pyri_site *s, const pyri_blob_put *puts, size_t n);
 int pyri_map_get(pyri_site *s, pyri_reader *r, pyri_blob_get *gets, size_t n);
 void pyri_map_release(pyri_site *s, pyri_reader *r);
 
-/* --- reader.c: pooled read transactions ----------------------------------- */
+/* --- reader.c: pooled read transactions ---------------------------------- */
 
 enum { PYRI_POOLED_READERS = 16 };
 
@@ -187,7 +187,7 @@ void pyri_reader_end(pyri_site *s, pyri_reader *r);
 int pyri_reader_live(pyri_site *s, pyri_reader *r);
 void pyri_readers_fini(pyri_site *s);
 
-/* --- presence.c: who is alive --------------------------------------------- */
+/* --- presence.c: who is alive -------------------------------------------- */
 
 typedef struct pyri_presence {
     int fd;          /* of live/presence; -1 if there is none */
@@ -207,7 +207,7 @@ int pyri_presence_alive(pyri_site *s, struct MDB_txn *txn, uint32_t slot,
 /* Handles open for writing, in all processes. */
 int pyri_presence_count(pyri_site *s, uint64_t *out);
 
-/* --- wake.c: waiting across processes ------------------------------------- */
+/* --- wake.c: waiting across processes ------------------------------------ */
 
 typedef struct pyri_wake pyri_wake;
 
@@ -222,7 +222,7 @@ int pyri_wake_wait(pyri_site *s, uint64_t array, uint64_t version,
 void pyri_futex_wait(_Atomic uint32_t *word, uint32_t seen);
 void pyri_futex_wake(_Atomic uint32_t *word);
 
-/* --- meta.c: records, nodes, versions, heads ------------------------------ */
+/* --- meta.c: records, nodes, versions, heads ----------------------------- */
 
 typedef struct pyri_head {
     uint64_t latest;
@@ -263,7 +263,7 @@ int pyri_meta_scan_versions(pyri_site *s, pyri_reader *r, uint64_t array,
                             uint64_t first, uint64_t last,
                             pyri_version_fn *each, void *ctx);
 
-/* --- ticket.c: versions in flight ----------------------------------------- */
+/* --- ticket.c: versions in flight ---------------------------------------- */
 
 int pyri_ticket_take(pyri_site *s, const pyri_take *take, pyri_ticket *ticket,
                      pyri_flights *below);
@@ -280,7 +280,7 @@ int pyri_ticket_check(pyri_site *s, uint64_t array, uint64_t version);
 int pyri_ticket_count(pyri_site *s, uint64_t *out);
 int64_t pyri_now_ns(void); /* CLOCK_MONOTONIC */
 
-/* --- publish.c: completion ------------------------------------------------ */
+/* --- publish.c: completion ----------------------------------------------- */
 
 typedef struct pyri_request pyri_request;
 
@@ -293,7 +293,7 @@ typedef struct pyri_publisher {
 void pyri_publisher_init(pyri_publisher *p);
 int pyri_publish(pyri_site *s, pyri_complete *c);
 
-/* --- live.c: what is valid for one boot of the machine -------------------- */
+/* --- live.c: what is valid for one boot of the machine ------------------- */
 
 /* Open live/, made or emptied first if need be. */
 int pyri_live_open(pyri_site *s);
@@ -301,12 +301,12 @@ int pyri_live_open(pyri_site *s);
 int pyri_live_try(pyri_site *s);
 void pyri_live_close(pyri_site *s);
 
-/* --- status.c ------------------------------------------------------------- */
+/* --- status.c ------------------------------------------------------------ */
 
 int pyri_site_status(pyri_site *s, pyr_status *out, pyr_data_dir_fn *each,
                      void *ctx);
 
-/* --- the site ------------------------------------------------------------- */
+/* --- the site ------------------------------------------------------------ */
 
 struct pyri_site {
     pyri_site *next;     /* in the registry, which guards it and refs */

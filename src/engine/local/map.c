@@ -55,7 +55,7 @@ struct pyri_maps {
 
 static atomic_bool cannot_populate; /* an old kernel */
 
-/* --- one mapping ---------------------------------------------------------- */
+/* --- one mapping --------------------------------------------------------- */
 
 static int
 fail_segment(pyri_site *s, uint64_t key, int errnum)
@@ -161,7 +161,7 @@ unmap_segment(pyri_maps *t, pyri_map *m)
     m->fd = -1;
 }
 
-/* --- the table ------------------------------------------------------------ */
+/* --- the table ----------------------------------------------------------- */
 
 int
 pyri_maps_new(pyri_maps **out)
@@ -289,7 +289,7 @@ let_go(pyri_site *s, pyri_map *m)
     free(m);
 }
 
-/* --- a reader's mappings -------------------------------------------------- */
+/* --- a reader's mappings ------------------------------------------------- */
 
 void
 pyri_map_release(pyri_site *s, pyri_reader *r)
@@ -343,7 +343,7 @@ get_map(pyri_site *s, pyri_reader *r, uint64_t key, pyri_map **out)
     return err < 0 ? err : hold(s, r, *out);
 }
 
-/* --- ranges --------------------------------------------------------------- */
+/* --- ranges -------------------------------------------------------------- */
 
 static int
 update_size(pyri_site *s, pyri_map *m)

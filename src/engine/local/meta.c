@@ -30,7 +30,7 @@
 
 enum { HEAD_KEY = 9, VERSION_KEY = 16, MAX_HEAD = 16 + 8 * PYR_MAX_DIMS };
 
-/* --- opening -------------------------------------------------------------- */
+/* --- opening ------------------------------------------------------------- */
 
 static int
 open_databases(pyri_site *s, MDB_txn *txn, unsigned flags)
@@ -140,7 +140,7 @@ pyri_meta_close(pyri_site *s)
     s->meta = NULL;
 }
 
-/* --- heads and versions --------------------------------------------------- */
+/* --- heads and versions -------------------------------------------------- */
 
 static void
 head_key(uint8_t key[HEAD_KEY], uint64_t array)
@@ -266,7 +266,7 @@ pyri_meta_version_shape(pyri_site *s, MDB_txn *txn, uint64_t array,
     return 0;
 }
 
-/* --- nodes ---------------------------------------------------------------- */
+/* --- nodes --------------------------------------------------------------- */
 
 typedef struct node_key {
     size_t size;
@@ -346,7 +346,7 @@ pyri_meta_get_nodes(pyri_site *s, pyri_reader *r, pyri_node_get *gets,
     return err;
 }
 
-/* --- records -------------------------------------------------------------- */
+/* --- records ------------------------------------------------------------- */
 
 int
 pyri_meta_get_record(pyri_site *s, pyri_reader *r, pyri_bytes key,
@@ -447,7 +447,7 @@ pyri_meta_edit(pyri_site *s, const pyri_edit *edits, size_t n)
     return err;
 }
 
-/* --- published versions --------------------------------------------------- */
+/* --- published versions -------------------------------------------------- */
 
 int
 pyri_meta_get_version(pyri_site *s, pyri_reader *r, uint64_t array,
@@ -552,7 +552,7 @@ pyri_meta_scan_versions(pyri_site *s, pyri_reader *r, uint64_t array,
     return err;
 }
 
-/* --- after a restart of the machine --------------------------------------- */
+/* --- after a restart of the machine -------------------------------------- */
 
 static int
 drop_above(pyri_site *s, MDB_txn *txn, uint64_t array, uint64_t latest)

@@ -32,7 +32,7 @@
 enum { OPEN_KEY = 7, OPEN_VALUE = 12 };
 #define RESERVE (UINT64_C(64) << 20) /* or 1 % where that is less */
 
-/* --- the directories ------------------------------------------------------ */
+/* --- the directories ----------------------------------------------------- */
 
 int
 pyri_dirs_init(pyri_dirs *d, const char *path, const pyri_format *f)
@@ -111,7 +111,7 @@ pyri_dirs_get(pyri_site *s, size_t i, int *fd)
     return err;
 }
 
-/* --- the choice ----------------------------------------------------------- */
+/* --- the choice ---------------------------------------------------------- */
 
 /* What speaks for a directory: higher is better, 0 for not at all. */
 static int
@@ -159,7 +159,7 @@ choose_directory(pyri_site *s, uint64_t exclude, const uint64_t *load,
                                 s->path);
 }
 
-/* --- the list of open segments -------------------------------------------- */
+/* --- the list of open segments ------------------------------------------- */
 
 static void
 open_key(uint8_t key[OPEN_KEY], pyri_placement p)

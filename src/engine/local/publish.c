@@ -43,7 +43,7 @@ pyri_publisher_init(pyri_publisher *p)
     p->leading = false;
 }
 
-/* --- one request ---------------------------------------------------------- */
+/* --- one request --------------------------------------------------------- */
 
 static int
 check_open(pyri_site *s, MDB_txn *txn, const pyri_complete *c,
@@ -93,7 +93,7 @@ complete_one(pyri_site *s, MDB_txn *txn, pyri_request *r)
     return err;
 }
 
-/* --- many in one transaction ---------------------------------------------- */
+/* --- many in one transaction --------------------------------------------- */
 
 static void
 set_result(pyri_request *r, int err)
@@ -184,7 +184,7 @@ run_batch(pyri_site *s, pyri_request *first)
             pyri_wake_all(s->wake, r->c->array);
 }
 
-/* --- the queue ------------------------------------------------------------ */
+/* --- the queue ----------------------------------------------------------- */
 
 /* Returns once this thread is to lead, or its request is done. */
 static void

@@ -64,7 +64,7 @@ pyri_segment_name(char out[16], uint32_t id)
     snprintf(out, 16, "%08x.seg", id);
 }
 
-/* --- header --------------------------------------------------------------- */
+/* --- header -------------------------------------------------------------- */
 
 static void
 make_header(const pyri_site *s, uint32_t id, uint8_t *h)
@@ -102,7 +102,7 @@ pyri_segment_check(const pyri_site *s, const uint8_t *h, size_t dir,
                      s->dirs.list[dir].path, id, wrong);
 }
 
-/* --- making and opening --------------------------------------------------- */
+/* --- making and opening -------------------------------------------------- */
 
 static int
 fail_at(pyri_site *s, const pyri_segment *g, int errnum)
@@ -200,7 +200,7 @@ pyri_segment_open(pyri_site *s, uint64_t exclude, pyri_segment *g)
     return pyri_segment_make(s, g);
 }
 
-/* --- appending ------------------------------------------------------------ */
+/* --- appending ----------------------------------------------------------- */
 
 typedef struct gather {
     int fd;
@@ -353,7 +353,7 @@ pyri_segment_append(pyri_site *s, pyri_segment *g, pyri_blob_put *puts,
     return errnum ? fail_at(s, g, errnum) : 0;
 }
 
-/* --- making durable ------------------------------------------------------- */
+/* --- making durable ------------------------------------------------------ */
 
 int
 pyri_segment_sync_file(pyri_segment *g)

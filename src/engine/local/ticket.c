@@ -98,7 +98,7 @@ put_entry(pyri_site *s, MDB_txn *txn, uint64_t array, const entry *e)
     return pyri_env_put_two(txn, s->live_db, key, sizeof key, head, e->claim);
 }
 
-/* --- who is dead ---------------------------------------------------------- */
+/* --- who is dead --------------------------------------------------------- */
 
 static int
 is_dead(pyri_site *s, MDB_txn *live, const entry *e, census *c, bool *dead)
@@ -113,7 +113,7 @@ is_dead(pyri_site *s, MDB_txn *live, const entry *e, census *c, bool *dead)
     return 0;
 }
 
-/* --- lists of flights ----------------------------------------------------- */
+/* --- lists of flights ---------------------------------------------------- */
 
 static void
 empty_flights(pyri_flights *f)
@@ -213,7 +213,7 @@ list_flights(pyri_site *s, MDB_txn *live, MDB_txn *meta, uint64_t array,
     return err < 0 ? err : finish_flights(f);
 }
 
-/* --- taking --------------------------------------------------------------- */
+/* --- taking -------------------------------------------------------------- */
 
 static int
 next_shape(const pyri_take *take, const uint64_t *before, int ndim,
@@ -289,7 +289,7 @@ pyri_ticket_take(pyri_site *s, const pyri_take *take, pyri_ticket *ticket,
     return err;
 }
 
-/* --- renewing ------------------------------------------------------------- */
+/* --- renewing ------------------------------------------------------------ */
 
 static int
 check_open(pyri_site *s, const pyri_ticket *t)
@@ -379,7 +379,7 @@ pyri_ticket_check(pyri_site *s, uint64_t array, uint64_t version)
     return err;
 }
 
-/* --- looking -------------------------------------------------------------- */
+/* --- looking ------------------------------------------------------------- */
 
 /* Tickets first, then what is published; see the invariant above. */
 int

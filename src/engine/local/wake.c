@@ -29,7 +29,7 @@ struct pyri_wake {
     _Atomic uint32_t sleepers[WORDS];
 };
 
-/* --- futex ---------------------------------------------------------------- */
+/* --- futex --------------------------------------------------------------- */
 
 static void
 futex_wait(_Atomic uint32_t *word, int op, uint32_t seen,
@@ -50,7 +50,7 @@ pyri_futex_wake(_Atomic uint32_t *word)
     syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
 }
 
-/* --- the file ------------------------------------------------------------- */
+/* --- the file ------------------------------------------------------------ */
 
 int
 pyri_wake_open(const char *path, pyri_wake **out)
@@ -96,7 +96,7 @@ pyri_wake_all(pyri_wake *w, uint64_t array)
         syscall(SYS_futex, &w->moved[i], FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
-/* --- waiting -------------------------------------------------------------- */
+/* --- waiting ------------------------------------------------------------- */
 
 static int
 is_published(pyri_site *s, uint64_t array, uint64_t version, bool *yes)

@@ -53,7 +53,8 @@ what_is_left_and_the_common_part_are_the_whole(void)
         int n = pyri_box_subtract(3, &a, &b, rest);
         for (uint64_t i = 0; i < 1000; i++) {
             uint64_t c[3] = {i / 100, i / 10 % 10, i % 10};
-            pyri_box cell = {{c[0], c[1], c[2]}, {c[0] + 1, c[1] + 1, c[2] + 1}};
+            pyri_box cell = {{c[0], c[1], c[2]},
+                             {c[0] + 1, c[1] + 1, c[2] + 1}};
             int times = pyri_box_overlaps(3, &cell, &b) ? 1 : 0;
             for (int k = 0; k < n; k++)
                 times += pyri_box_overlaps(3, &cell, &rest[k]);

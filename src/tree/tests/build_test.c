@@ -4,7 +4,7 @@
  */
 #include "tree/tests/world.h"
 
-/* --- building -------------------------------------------------------------------------- */
+/* --- building ------------------------------------------------------------ */
 
 typedef struct making {
     world *w;
@@ -229,7 +229,7 @@ complete(world *w, uint64_t label)
     REQUIRE(c.latest == w->latest);
 }
 
-/* --- looking at snapshots ----------------------------------------------------------------- */
+/* --- looking at snapshots ------------------------------------------------ */
 
 typedef struct sight {
     const world *w;
@@ -323,7 +323,7 @@ cut_run(world *w, const uint64_t *shape, pyri_run *run)
     return true;
 }
 
-/* --- summing up, from the top -------------------------------------------------------------- */
+/* --- summing up, from the top -------------------------------------------- */
 
 typedef struct place {
     uint64_t label;
@@ -384,7 +384,7 @@ sum_up(world *w, const pyri_tree *t, uint64_t v, place at,
     }
 }
 
-/* --- differences ----------------------------------------------------------------------------- */
+/* --- differences --------------------------------------------------------- */
 
 typedef struct visit {
     const world *w;
@@ -466,7 +466,7 @@ check_snapshot(world *w, uint64_t label)
     pyri_engine_end(w->engine, r);
 }
 
-/* --- the tests --------------------------------------------------------------------------------- */
+/* --- the tests ----------------------------------------------------------- */
 
 /* Take and complete versions until all are there; keeps at most `flying` in
  * flight. */
@@ -535,7 +535,7 @@ a_node_that_is_not_there_is_damage(void)
     end(&w);
 }
 
-/* --- huge arrays, a chunk at a time --------------------------------------------------------------- */
+/* --- huge arrays, a chunk at a time -------------------------------------- */
 
 /* Two axes; versions touch one chunk (of one cell) each. */
 typedef struct vast {

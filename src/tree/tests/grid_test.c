@@ -61,7 +61,7 @@ pos_of(const setting *s, uint64_t n, uint64_t *pos)
     }
 }
 
-/* --- walking down ------------------------------------------------------------- */
+/* --- walking down -------------------------------------------------------- */
 
 typedef struct walk {
     const setting *s;
@@ -188,7 +188,7 @@ the_root_covers_the_whole_shape(void)
     }
 }
 
-/* --- growing ------------------------------------------------------------------- */
+/* --- growing ------------------------------------------------------------- */
 
 static void
 grow(setting *to, const setting *from, rng *r)
@@ -241,7 +241,7 @@ old_nodes_keep_their_place_when_an_array_grows(void)
     CHECK(grown > 50);
 }
 
-/* --- the ends of 64 bits ---------------------------------------------------------- */
+/* --- the ends of 64 bits ------------------------------------------------- */
 
 static void
 the_last_chunk_of_64_bits_has_a_place(void)

@@ -42,7 +42,7 @@ same_about(const pyri_about *a, const pyri_about *b)
            memcmp(x, y, sizeof x) == 0;
 }
 
-/* --- inner nodes ------------------------------------------------------------- */
+/* --- inner nodes --------------------------------------------------------- */
 
 typedef struct inner {
     uint8_t key[PYRI_MAX_KEY];
@@ -205,7 +205,7 @@ a_node_of_another_format_says_so(void)
     pyri_buf_fini(&in.bytes);
 }
 
-/* --- keys ----------------------------------------------------------------------- */
+/* --- keys ---------------------------------------------------------------- */
 
 static void
 keys_differ_where_names_differ_and_fit_their_room(void)
@@ -229,7 +229,7 @@ keys_differ_where_names_differ_and_fit_their_room(void)
     CHECK(pyri_node_key(1, 2, 4, 1, pos, b) == n && memcmp(a, b, n) < 0);
 }
 
-/* --- leaves ---------------------------------------------------------------------- */
+/* --- leaves -------------------------------------------------------------- */
 
 typedef struct bundle {
     pyri_leaf leaf;

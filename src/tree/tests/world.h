@@ -46,7 +46,7 @@ typedef struct world {
     int predicted, unknown_roots, deeper, clipped; /* so many times */
 } world;
 
-/* --- cells and chunks by number ------------------------------------------------ */
+/* --- cells and chunks by number ------------------------------------------ */
 
 static uint64_t
 cell_number(const world *w, const uint64_t *cell)
@@ -102,7 +102,7 @@ chunk_of(const world *w, const uint64_t *cell, uint64_t *pos)
     return chunk_number(w, pos);
 }
 
-/* --- the model --------------------------------------------------------------------- */
+/* --- the model ----------------------------------------------------------- */
 
 static bool
 in_run(const world *w, const pyri_run *r, const uint64_t *cell)
@@ -173,7 +173,7 @@ write_model(world *w, uint64_t label)
     }
 }
 
-/* --- taking versions ------------------------------------------------------------------ */
+/* --- taking versions ----------------------------------------------------- */
 
 static void
 begin(world *w, uint64_t seed)
@@ -244,7 +244,7 @@ take(world *w)
     write_model(w, label);
 }
 
-/* --- trees, and what they should say --------------------------------------- */
+/* --- trees, and what they should say ------------------------------------- */
 
 /* The tree of a version, seen through the grid of the same or a later one. */
 static pyri_tree

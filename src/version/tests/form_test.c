@@ -146,7 +146,7 @@ cuts_that_say_nothing_are_dropped(void)
     pyri_form_fini(&f);
 }
 
-/* --- limits ------------------------------------------------------------------ */
+/* --- limits -------------------------------------------------------------- */
 
 /* A form with n cuts, none of which hides another. */
 static void
@@ -203,7 +203,7 @@ a_form_of_too_many_chunks_does_not_fit(void)
     FAILS(PYR_EINVAL, pyri_form_fits(&f, shape, chunk));
 }
 
-/* --- stored form --------------------------------------------------------------- */
+/* --- stored form --------------------------------------------------------- */
 
 static bool
 same_form(const pyri_form *a, const pyri_form *b)

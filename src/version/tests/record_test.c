@@ -202,7 +202,7 @@ who_names_this_process(void)
     CHECK(strchr(pyri_record_who(), '@'));
 }
 
-/* --- lines of clones --------------------------------------------------------- */
+/* --- lines of clones ----------------------------------------------------- */
 
 static void
 a_label_belongs_to_the_array_that_made_it(void)

@@ -36,7 +36,7 @@ seconds(void)
     return (double)ts.tv_sec + 1e-9 * (double)ts.tv_nsec;
 }
 
-/* --- death ---------------------------------------------------------------- */
+/* --- death --------------------------------------------------------------- */
 
 static int
 take_and_hang(void *arg)
@@ -174,7 +174,7 @@ what_a_closed_handle_left_in_flight_is_dead(void)
     pyri_engine_close(e);
 }
 
-/* --- another boot --------------------------------------------------------- */
+/* --- another boot -------------------------------------------------------- */
 
 /* Three versions: 1 published, 2 in flight, 3 complete above it. */
 static void
@@ -296,7 +296,7 @@ many_may_find_a_restarted_store_at_once(void)
     }
 }
 
-/* --- many writers, some of whom die --------------------------------------- */
+/* --- many writers, some of whom die -------------------------------------- */
 
 enum { WRITERS = 4, WRITES = 60 };
 
@@ -365,7 +365,7 @@ writers_that_die_hold_nobody_up(void)
     pyri_engine_close(e);
 }
 
-/* --- threads -------------------------------------------------------------- */
+/* --- threads ------------------------------------------------------------- */
 
 static void *
 write_in_thread(void *arg)

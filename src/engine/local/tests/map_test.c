@@ -147,7 +147,7 @@ seen_bits_last_as_long_as_the_mapping(void)
     pyri_engine_close(e);
 }
 
-/* --- more segments than the table holds ----------------------------------- */
+/* --- more segments than the table holds ---------------------------------- */
 
 enum { SEGMENTS = 5000 };
 static pyri_ref refs[SEGMENTS];

@@ -128,7 +128,7 @@ a_dead_writers_segment_is_taken_over_a_living_ones_is_not(void)
     pyri_engine_close(e);
 }
 
-/* --- failures ------------------------------------------------------------- */
+/* --- failures ------------------------------------------------------------ */
 
 #ifdef PYRI_FAULTS
 static const char *failing;
@@ -221,7 +221,7 @@ where_one_directory_fails_another_serves(void)
 }
 #endif
 
-/* --- data directories ----------------------------------------------------- */
+/* --- data directories ---------------------------------------------------- */
 
 static int
 note_dir(void *ctx, const pyr_data_dir *dir)
