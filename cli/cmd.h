@@ -228,6 +228,9 @@ int target_version(const args *a, target *t, const char *text,
 int target_snapshot(const args *a, target *t);
 int target_box(const args *a, const target *t, box *out);
 int target_plain_box(const args *a, const target *t, box *out);
+/* Open what the call names, show a plain box of one snapshot, and close it. */
+typedef int show_box_fn(const args *a, const target *t, const box *b);
+int target_show_box(const args *a, show_box_fn *show);
 bool looks_like_version(const char *text);
 
 /* --- output: json.c, print.c, progress.c --------------------------------- */

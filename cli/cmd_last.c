@@ -41,17 +41,7 @@ show_last(const args *a, const target *t, const box *b)
 static int
 run(const args *a)
 {
-    target t;
-    box b;
-    int err = target_array(a, PYR_OPEN_READONLY, &t);
-    if (!err)
-        err = target_snapshot(a, &t);
-    if (!err)
-        err = target_plain_box(a, &t, &b);
-    if (!err)
-        err = show_last(a, &t, &b);
-    target_close(&t);
-    return err;
+    return target_show_box(a, show_last);
 }
 
 const verb verb_last = {

@@ -124,17 +124,7 @@ show(const args *a, const target *t, const box *b)
 static int
 run(const args *a)
 {
-    target t;
-    box b;
-    int err = target_array(a, PYR_OPEN_READONLY, &t);
-    if (!err)
-        err = target_snapshot(a, &t);
-    if (!err)
-        err = target_plain_box(a, &t, &b);
-    if (!err)
-        err = show(a, &t, &b);
-    target_close(&t);
-    return err;
+    return target_show_box(a, show);
 }
 
 const verb verb_stat = {

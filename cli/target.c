@@ -114,3 +114,19 @@ target_plain_box(const args *a, const target *t, box *out)
                      a->verb->name);
     return err;
 }
+
+int
+target_show_box(const args *a, show_box_fn *show)
+{
+    target t;
+    box b;
+    int err = target_array(a, PYR_OPEN_READONLY, &t);
+    if (!err)
+        err = target_snapshot(a, &t);
+    if (!err)
+        err = target_plain_box(a, &t, &b);
+    if (!err)
+        err = show(a, &t, &b);
+    target_close(&t);
+    return err;
+}
