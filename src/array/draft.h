@@ -65,6 +65,12 @@ int pyri_plan_run(const uint64_t *chunk, int ndim, const pyri_run *run,
  * later. */
 int pyri_paint(pyri_draft *d, const pyri_part *parts, size_t n);
 
+/* Pack cells as pyri_frag_pack() does, and put the blob if there is one: sets
+ * all of *frag but the version. */
+int pyri_paint_frag(const pyri_array *a, pyri_packer *packer,
+                    const pyri_box *box, pyri_mem src, const uint8_t *mask,
+                    uint64_t set, pyri_frag *frag, pyri_summary *sum);
+
 /* --- prepare.c ----------------------------------------------------------- */
 
 int pyri_prepare(pyri_draft *d);
@@ -84,10 +90,11 @@ int pyri_sum_after(const pyri_array *a, const pyri_tree *t,
 
 /* --- commit.c ------------------------------------------------------------ */
 
-/* Take a version for the draft and make it; *label is its. `grow_axis` >= 0
- * or a new shape as pyri_take has them. Returns when it is complete. */
+/* Take a version for the draft, with a new shape unless that is NULL, and make
+ * it. Returns when it is complete: *label is its, *latest the newest version
+ * published by then. */
 int pyri_commit(pyri_draft *d, const uint64_t *shape, uint64_t *label,
-                 uint64_t *latest);
+                uint64_t *latest);
 
 /* The same in two steps, for a draft that needs to know its version's shape
  * before it can store its cells. */

@@ -173,6 +173,21 @@ count_patch(void *ctx, const patch *p)
     return 0;
 }
 
+int
+pyri_paint_frag(const pyri_array *a, pyri_packer *k, const pyri_box *box,
+                pyri_mem src, const uint8_t *mask, uint64_t set,
+                pyri_frag *frag, pyri_summary *sum)
+{
+    int err = pyri_frag_pack(k, &a->style, box, src, mask, set, frag, sum);
+    if (err < 0 || frag->kind == PYRI_FRAG_SAME)
+        return err;
+    pyri_blob_put put = {k->iov, k->niov, k->size, k->aligned, {0, 0}};
+    err = pyri_engine_put_blobs(a->engine, &put, 1);
+    frag->ref[0] = put.ref.a;
+    frag->ref[1] = put.ref.b;
+    return err;
+}
+
 /* A version that is in flight already must not be silent for as long as it
  * takes to sync all its data at the end: sync as it goes. */
 static int
@@ -196,18 +211,11 @@ store(chunk_job *j, const pyri_box *box, pyri_mem src, const uint8_t *mask,
     pyri_frag frag;
     pyri_summary_init(&out->own);
     int err =
-        pyri_frag_pack(k, &a->style, box, src, mask, set, &frag, &out->own);
+        pyri_paint_frag(a, k, box, src, mask, set, &frag, &out->own);
+    if (err == 0 && j->p && frag.kind != PYRI_FRAG_SAME)
+        err = keep_up(j->p->d, k->size);
     if (err < 0)
         return err;
-    if (frag.kind != PYRI_FRAG_SAME) {
-        pyri_blob_put put = {k->iov, k->niov, k->size, k->aligned, {0, 0}};
-        if ((err = pyri_engine_put_blobs(a->engine, &put, 1)) < 0)
-            return err;
-        frag.ref[0] = put.ref.a;
-        frag.ref[1] = put.ref.b;
-        if (j->p && (err = keep_up(j->p->d, k->size)) < 0)
-            return err;
-    }
     pyri_frag *frags =
         realloc(out->frags, ((size_t)out->n + 1) * sizeof *frags);
     if (!frags)

@@ -206,15 +206,7 @@ write_fold(pyri_draft *d, pyri_fetcher *f, const pyri_chain *c,
     int err = pyri_fetch_run(f, &job, 1);
     pyri_summary_init(sum);
     if (err == 0)
-        err = pyri_frag_pack(&packer, &a->style, bounds, mem, NULL, 0, out,
-                             sum);
-    if (err == 0 && out->kind != PYRI_FRAG_SAME) {
-        pyri_blob_put put = {packer.iov, packer.niov, packer.size,
-                             packer.aligned, {0, 0}};
-        err = pyri_engine_put_blobs(a->engine, &put, 1);
-        out->ref[0] = put.ref.a;
-        out->ref[1] = put.ref.b;
-    }
+        err = pyri_paint_frag(a, &packer, bounds, mem, NULL, 0, out, sum);
     out->version = d->seen;
     out->fold = true;
     pyri_packer_fini(&packer);
