@@ -33,7 +33,7 @@ typedef struct pyri_schema {
     pyri_form form;       /* of version 0 */
     pyri_lineage lineage; /* the last of the line is the array itself */
     char clone_of[PYR_MAX_NAME + 1];
-    uint64_t clone_label;
+    uint64_t clone_version;
 } pyri_schema;
 
 typedef struct pyri_array {

@@ -372,7 +372,7 @@ pyri_clone(pyri_array *a, pyr_version v, const char *name)
     }
     clone.lineage.line[clone.lineage.n++].first = label;
     snprintf(clone.clone_of, sizeof clone.clone_of, "%s", a->name);
-    clone.clone_label = label - a->first;
+    clone.clone_version = label - a->first;
     if ((err = pyri_array_attributes(a, &attributes)) == 0)
         err = put_array(a->engine, name, &clone,
                         (const char *)attributes.data);

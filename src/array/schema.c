@@ -12,7 +12,7 @@
  *  string   who created it
  *       1   arrays in its line; each: id (8), label of its version 0 (varint)
  *  string   name of the array that it is a clone of ("" if it is none)
- *  varint   label of the snapshot that it is a clone of
+ *  varint   and which version of that array it is a clone of
  */
 #include "array/array.h"
 
@@ -104,7 +104,7 @@ pyri_schema_encode(const pyri_schema *s, pyri_buf *out)
         pyri_buf_varint(out, s->lineage.line[i].first);
     }
     pyri_buf_str(out, s->clone_of);
-    pyri_buf_varint(out, s->clone_label);
+    pyri_buf_varint(out, s->clone_version);
     if (!out->failed)
         pyri_store64(out->data + start, pyri_hash64(out->data + start + 8,
                                                     out->size - start - 8));
@@ -164,7 +164,7 @@ pyri_schema_decode(pyri_bytes bytes, pyri_schema *s)
     take_text(&c, s->who, sizeof s->who);
     take_lineage(&c, &s->lineage);
     take_text(&c, s->clone_of, sizeof s->clone_of);
-    s->clone_label = pyri_cursor_varint(&c);
+    s->clone_version = pyri_cursor_varint(&c);
     if (c.failed || !pyri_type_valid((int)s->type) ||
         !pyri_codec_valid((int)s->codec, s->level)) {
         pyri_form_fini(&s->form);

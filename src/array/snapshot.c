@@ -168,7 +168,7 @@ pyri_info(pyri_array *a, pyr_version v, pyr_info *out)
     out->version = snap.label - a->first;
     out->created_ns = s->created_ns;
     memcpy(out->clone_of, s->clone_of, sizeof out->clone_of);
-    out->clone_version = s->clone_label;
+    out->clone_version = s->clone_version;
     pyri_snapshot_close(&snap);
     return pyri_latest(a, &out->latest);
 }
@@ -240,7 +240,7 @@ tell_first(const teller *t)
                          .message = "",
                          .ndim = s->ndim,
                          .shape = s->form.shape,
-                         .source = s->clone_label,
+                         .source = s->clone_version,
                          .expression = s->clone_of};
     return t->each(t->ctx, &change);
 }

@@ -19,7 +19,7 @@
  *     embedded engine just loops;
  *   - every failure goes through pyri_fail(): PYR_ENOTFOUND, PYR_EEXIST,
  *     PYR_EFENCED, PYR_ETIMEOUT, PYR_ECORRUPT, PYR_EIO, PYR_ENOSPC,
- *     PYR_ENOMEM, PYR_EREADONLY.
+ *     PYR_ENOMEM, PYR_EREADONLY, PYR_EINVAL (a shape that overflows).
  *
  * tests/engine/conformance.c holds these rules as a program; a new engine is
  * done when it passes there. engine/mem/ is the shortest one to read first.
@@ -47,6 +47,10 @@ typedef struct pyri_reader pyri_reader;
 /* --- records and nodes --------------------------------------------------- */
 
 enum { PYRI_MAX_KEY = 400 }; /* bytes in a key of a record or node */
+
+/* The key of a node begins with its array and its version, 8 bytes each,
+ * big-endian: an engine may keep the nodes of a version together, and drop
+ * them together. */
 
 typedef enum pyri_edit_kind {
     PYRI_EDIT_PUT,    /* set the record, whether it is there or not */
@@ -228,7 +232,8 @@ typedef struct pyri_engine_ops {
     /* Store the nodes and the record; the version is complete. Publishes it,
      * and those above it that are complete, if all below are published: sets
      * c->latest. Durable as the store promises. PYR_EFENCED, and nothing
-     * stored, if the version has a record already: someone resolved it. */
+     * stored, if the version has a record already: someone resolved it (or if
+     * it was never given). */
     int (*complete)(pyri_engine *e, pyri_complete *c);
     /* Wait until `version` is published, at most timeout_ms: PYR_ETIMEOUT.
      * May return early with PYR_ETIMEOUT, e.g. when a writer died. */

@@ -100,7 +100,7 @@ make(pyri_schema *s, pyri_buf *out)
                        .who = "me@here:3",
                        .lineage = {2, {{11, 0}, {12, 5}}},
                        .clone_of = "parent",
-                       .clone_label = 5};
+                       .clone_version = 5};
     memcpy(s->chunk, chunk, sizeof chunk);
     OK(pyri_form_init(&s->form, 3, shape, chunk));
     *out = (pyri_buf){0};
@@ -118,7 +118,7 @@ a_schema_survives_being_stored(void)
     CHECK(back.codec == s.codec && back.level == 7 && back.created_ns == 99);
     CHECK(memcmp(back.chunk, s.chunk, sizeof s.chunk) == 0);
     CHECK(memcmp(back.form.shape, s.form.shape, sizeof s.form.shape) == 0);
-    CHECK(strcmp(back.who, s.who) == 0 && back.clone_label == 5);
+    CHECK(strcmp(back.who, s.who) == 0 && back.clone_version == 5);
     CHECK(strcmp(back.clone_of, "parent") == 0 && back.lineage.n == 2);
     CHECK(back.lineage.line[1].array == 12 && back.lineage.line[1].first == 5);
     pyri_form_fini(&back.form);
