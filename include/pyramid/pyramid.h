@@ -21,6 +21,7 @@
 
 #include <pyramid/array.h>
 #include <pyramid/error.h>
+#include <pyramid/keep.h>
 #include <pyramid/store.h>
 #include <pyramid/types.h>
 #include <pyramid/version.h>

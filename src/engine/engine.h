@@ -57,15 +57,21 @@ typedef enum pyri_edit_kind {
     PYRI_EDIT_CREATE, /* PYR_EEXIST if it is there */
     PYRI_EDIT_DELETE, /* PYR_ENOTFOUND if it is not */
     PYRI_EDIT_EXPECT, /* PYR_ENOTFOUND if it is not there; changes nothing */
-    PYRI_EDIT_ARRAY   /* a new version manager, see below; PYR_EEXIST */
+    PYRI_EDIT_SAME,   /* PYR_EFENCED unless it has this value (or, if that is
+                         empty, is not there); changes nothing */
+    PYRI_EDIT_ARRAY,  /* a new version manager, see below; PYR_EEXIST */
+    PYRI_EDIT_FORGET, /* mark a published version, not the latest, as
+                         forgotten; nothing if it is or has gone already */
+    PYRI_EDIT_KEPT    /* PYR_ENOVERSION if it is forgotten or has gone */
 } pyri_edit_kind;
 
 typedef struct pyri_edit {
     pyri_edit_kind kind;
     pyri_bytes key, value;
-    /* for PYRI_EDIT_ARRAY only: */
+    /* for the last three only: */
     uint64_t array;        /* id */
-    uint64_t latest;       /* the version that counts as published */
+    uint64_t version;      /* that is meant; of PYRI_EDIT_ARRAY the one that
+                              counts as published */
     int ndim;
     const uint64_t *shape; /* as of that version */
 } pyri_edit;
@@ -90,6 +96,11 @@ typedef struct pyri_node_get {
 typedef struct pyri_ref {
     uint64_t a, b;
 } pyri_ref;
+
+typedef struct pyri_blob {
+    pyri_ref ref;
+    uint64_t size;
+} pyri_blob;
 
 enum { PYRI_PAGE = 4096 };
 
@@ -117,6 +128,7 @@ typedef struct pyri_blob_get {
     const uint8_t *data;
     _Atomic uint64_t *seen;
     uint64_t seen_first;
+    bool trusted; /* someone vouched for all of it, see vouch() */
 } pyri_blob_get;
 
 /* --- versions ------------------------------------------------------------ */
@@ -137,6 +149,8 @@ typedef struct pyri_flight {
     bool complete;        /* all is stored, waits for those before it */
     bool dead;            /* not complete, and its writer is gone or silent
                              for longer than its lease */
+    uint64_t base;        /* the newest published version when it was taken:
+                             its writer may be reading that one */
     pyri_bytes claim;
     uint64_t shape[PYR_MAX_DIMS]; /* as of that version */
 } pyri_flight;
@@ -164,12 +178,52 @@ typedef struct pyri_complete {
     const uint64_t *shape; /* as of that version */
     pyri_node_put *nodes;  /* of this version; may be many */
     size_t nnodes;
+    const pyri_blob *blobs; /* that its nodes are the first to name */
+    size_t nblobs;
     pyri_bytes record;     /* its provenance */
     uint64_t latest;       /* set: newest published version afterwards */
 } pyri_complete;
 
-/* Called for records of versions; as pyri_record_fn. */
-typedef int pyri_version_fn(void *ctx, uint64_t version, pyri_bytes record);
+/* What there is of a version. */
+typedef struct pyri_version_get {
+    bool found;       /* it is published, and its record is there */
+    bool forgotten;   /* it waits to be reclaimed; or, if not found, it was
+                         published once and has gone */
+    pyri_bytes record; /* view */
+} pyri_version_get;
+
+/* Called for versions whose record is there; as pyri_record_fn. */
+typedef int pyri_version_fn(void *ctx, uint64_t version,
+                            const pyri_version_get *v);
+
+/* --- giving space back --------------------------------------------------- */
+
+/* Called for each version that is forgotten and has not gone, in order. */
+typedef int pyri_forgotten_fn(void *ctx, uint64_t array, uint64_t version);
+
+/* Called for each blob that a complete version named; the size is that of its
+ * put. As pyri_record_fn. */
+typedef int pyri_blob_fn(void *ctx, const pyri_blob *blob, uint64_t array,
+                         uint64_t version);
+
+/* Called with the key and value of nodes, in order of keys; likewise. */
+typedef int pyri_node_fn(void *ctx, pyri_bytes key, pyri_bytes value);
+
+/* What to erase in one step: nothing that a version which is kept needs. */
+typedef struct pyri_erase {
+    const pyri_bytes *nodes; /* keys; one that is not there is no failure */
+    size_t nnodes;
+    const pyri_blob *blobs;  /* likewise */
+    size_t nblobs;
+    uint64_t array, version; /* this forgotten version goes: its record too; */
+    bool whole;              /* only if this is set */
+    uint64_t bytes;          /* set: what nodes and blobs took that went */
+} pyri_erase;
+
+typedef struct pyri_settled {
+    uint64_t bytes;   /* given back to the system */
+    uint64_t waiting; /* bytes that someone is still reading */
+} pyri_settled;
 
 /* --- the table ----------------------------------------------------------- */
 
@@ -215,6 +269,11 @@ typedef struct pyri_engine_ops {
     /* PYR_ECORRUPT if a range is not inside its blob's file. */
     int (*get_blobs)(pyri_engine *e, pyri_reader *r, pyri_blob_get *gets,
                      size_t n);
+    /* The caller has verified all of a blob, or made it: later gets of it may
+     * say that it is trusted. */
+    void (*vouch)(pyri_engine *e, pyri_ref ref);
+    /* Blobs that were put, and that no version will ever name. */
+    void (*drop_blobs)(pyri_engine *e, const pyri_blob *blobs, size_t n);
 
     /* --- versions: each entry is one atomic step --- */
 
@@ -239,13 +298,32 @@ typedef struct pyri_engine_ops {
      * May return early with PYR_ETIMEOUT, e.g. when a writer died. */
     int (*wait)(pyri_engine *e, uint64_t array, uint64_t version,
                 int timeout_ms);
-    /* View of the record of a published version; *found as get_record. */
     int (*get_version)(pyri_engine *e, pyri_reader *r, uint64_t array,
-                       uint64_t version, pyri_bytes *record, bool *found);
-    /* Published versions from `first` to `last`, in that direction. */
+                       uint64_t version, pyri_version_get *out);
+    /* Published versions from `first` to `last`, in that direction, forgotten
+     * ones too as long as their records are there. */
     int (*scan_versions)(pyri_engine *e, pyri_reader *r, uint64_t array,
                          uint64_t first, uint64_t last,
                          pyri_version_fn *each, void *ctx);
+
+    /* --- giving space back --- */
+
+    /* One at a time, anywhere: PYR_ETIMEOUT if another is at it. Ends by
+     * itself when the process dies. */
+    int (*begin_upkeep)(pyri_engine *e);
+    void (*end_upkeep)(pyri_engine *e);
+    int (*scan_forgotten)(pyri_engine *e, pyri_reader *r,
+                          pyri_forgotten_fn *each, void *ctx);
+    /* Atomic and durable. Readers that began before still see all of it. */
+    int (*erase)(pyri_engine *e, pyri_erase *x);
+    /* Give to the system what was erased and nobody reads any more, and what
+     * writers that died left behind. The caller has begun upkeep. */
+    int (*settle)(pyri_engine *e, pyri_settled *out);
+    /* Everything that is stored, reachable or not: for verification. */
+    int (*scan_nodes)(pyri_engine *e, pyri_reader *r, uint64_t array,
+                      pyri_node_fn *each, void *ctx);
+    int (*scan_blobs)(pyri_engine *e, pyri_reader *r, pyri_blob_fn *each,
+                      void *ctx);
 
     /* --- for people --- */
 
@@ -292,10 +370,22 @@ int pyri_engine_complete(pyri_engine *e, pyri_complete *c);
 int pyri_engine_wait(pyri_engine *e, uint64_t array, uint64_t version,
                      int timeout_ms);
 int pyri_engine_get_version(pyri_engine *e, pyri_reader *r, uint64_t array,
-                            uint64_t version, pyri_bytes *record, bool *found);
+                            uint64_t version, pyri_version_get *out);
 int pyri_engine_scan_versions(pyri_engine *e, pyri_reader *r, uint64_t array,
                               uint64_t first, uint64_t last,
                               pyri_version_fn *each, void *ctx);
+void pyri_engine_vouch(pyri_engine *e, pyri_ref ref);
+void pyri_engine_drop_blobs(pyri_engine *e, const pyri_blob *blobs, size_t n);
+int pyri_engine_begin_upkeep(pyri_engine *e);
+void pyri_engine_end_upkeep(pyri_engine *e);
+int pyri_engine_scan_forgotten(pyri_engine *e, pyri_reader *r,
+                               pyri_forgotten_fn *each, void *ctx);
+int pyri_engine_erase(pyri_engine *e, pyri_erase *x);
+int pyri_engine_settle(pyri_engine *e, pyri_settled *out);
+int pyri_engine_scan_nodes(pyri_engine *e, pyri_reader *r, uint64_t array,
+                           pyri_node_fn *each, void *ctx);
+int pyri_engine_scan_blobs(pyri_engine *e, pyri_reader *r, pyri_blob_fn *each,
+                           void *ctx);
 int pyri_engine_status(pyri_engine *e, pyr_status *out, pyr_data_dir_fn *each,
                        void *ctx);
 

@@ -1,0 +1,163 @@
+/*
+ * pyramid/keep.h - what is kept, whether it is whole, and copies of it.
+ *
+ *   uint64_t n;
+ *   pyr_reclaimed gone;
+ *   pyr_forget(array, 0, PYR_LATEST, 100, 0, &n);  // all but the newest 100
+ *   pyr_reclaim(store, NULL, &gone);               // and their space
+ *   pyr_verify(store, &(pyr_verify_spec){.deep = 1}, NULL);
+ */
+#ifndef PYRAMID_KEEP_H
+#define PYRAMID_KEEP_H
+
+#include <pyramid/error.h>
+#include <pyramid/types.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* How far long work has come; `total` is 0 while it is not known. A result
+ * other than 0 ends the work, which returns it and can be taken up again. */
+typedef int pyr_progress_fn(void *ctx, uint64_t done, uint64_t total);
+
+typedef struct pyr_progress {
+    pyr_progress_fn *each; /* NULL: nobody asks */
+    void            *ctx;
+} pyr_progress;
+
+/* --- forgetting ---------------------------------------------------------- */
+
+#define PYR_FORGET_TAGGED 1u /* tagged versions too, and their tags */
+
+/*
+ * Forget versions `first` to `last` (PYR_LATEST is the newest) of an array,
+ * but for version 0 of an array that is no clone, the newest `keep` versions
+ * (at least one), and those with a tag. They cannot be read, tagged or cloned
+ * any more; others are as they were, clones too. *forgotten, which may be NULL,
+ * says how many. Their space is given back by pyr_reclaim().
+ *
+ * Errors: PYR_EINVAL if first and last are one version, and it must be kept;
+ *         PYR_ENOVERSION if it was never published.
+ */
+PYR_API int pyr_forget(pyr_array *array, pyr_version first, pyr_version last,
+                       uint64_t keep, unsigned flags, uint64_t *forgotten);
+
+typedef struct pyr_reclaimed {
+    uint64_t versions;  /* forgotten versions that have gone */
+    uint64_t left;      /* that could not go: a clone begins there, or a write
+                           that is in flight needs them */
+    uint64_t nodes;     /* tree nodes, and */
+    uint64_t fragments; /* pieces of chunks, that went with them */
+    uint64_t bytes;     /* that those took */
+    uint64_t returned;  /* bytes given back to the system */
+    uint64_t waiting;   /* bytes not given back yet: someone is reading */
+} pyr_reclaimed;        /* may grow at the end */
+
+/*
+ * Give back the space of forgotten versions that no kept version, clone or
+ * running reader needs, and of writers that died. Others may read and write
+ * meanwhile; a read of a forgotten version that began before ends well. If it
+ * is interrupted, the next one goes on. Works in proportion to what goes.
+ *
+ * Errors: PYR_ETIMEOUT if another process is at it.
+ */
+PYR_API int pyr_reclaim(pyr_store *store, const pyr_progress *progress,
+                        pyr_reclaimed *out);
+
+/* What a version holds alone: what would go if it were forgotten now. */
+typedef struct pyr_usage {
+    uint64_t nodes;
+    uint64_t fragments;
+    uint64_t bytes;
+} pyr_usage; /* may grow at the end */
+
+PYR_API int pyr_version_usage(pyr_array *array, pyr_version version,
+                              pyr_usage *out);
+
+/* --- verifying ----------------------------------------------------------- */
+
+/* Something that is harmed. Pointers live until the callback returns. */
+typedef struct pyr_harm {
+    const char     *array;   /* "" if it concerns the store as a whole */
+    pyr_version     version; /* the first that shows it */
+    int             ndim;    /* 0 if no cells are harmed */
+    const uint64_t *offset;  /* the box that cannot be read, or not be */
+    const uint64_t *size;    /* trusted */
+    const char     *what;
+} pyr_harm; /* may grow at the end */
+
+/* A result other than 0 ends the walk and is returned. */
+typedef int pyr_harm_fn(void *ctx, const pyr_harm *harm);
+
+typedef struct pyr_verify_spec {
+    int             deep; /* read every cell; else nodes and heads only */
+    unsigned        jobs; /* threads; 0: as many as there are cores */
+    pyr_harm_fn    *each; /* NULL: count only */
+    void           *ctx;
+    pyr_progress    progress; /* in bytes */
+} pyr_verify_spec; /* zero-initialise; may grow at the end */
+
+typedef struct pyr_verified {
+    uint64_t arrays, versions, nodes, fragments;
+    uint64_t bytes;        /* of fragments that were read */
+    uint64_t harms;        /* that were found */
+    uint64_t orphan_nodes; /* stored, but no version needs them */
+    uint64_t orphan_blobs;
+    uint64_t orphan_bytes;
+} pyr_verified; /* may grow at the end */
+
+/*
+ * Walk everything that any kept version of any array needs, each thing once,
+ * and check checksums, digests and summaries. Returns 0 also if harm was found:
+ * see out->harms. Others may use the store meanwhile.
+ */
+PYR_API int pyr_verify(pyr_store *store, const pyr_verify_spec *spec,
+                       pyr_verified *out);
+
+typedef struct pyr_repaired {
+    uint64_t orphan_nodes, orphan_blobs, orphan_bytes; /* dropped */
+    uint64_t summaries; /* rebuilt from cells */
+    uint64_t harms;     /* left: cells that are lost are never guessed */
+} pyr_repaired; /* may grow at the end */
+
+/* Drop orphans and rebuild what can be derived. */
+PYR_API int pyr_repair(pyr_store *store, const pyr_verify_spec *spec,
+                       pyr_repaired *out);
+
+/* The digest of a snapshot: equal history on any engine gives equal digests.
+ * *known is 0 if it was not worked out: some of it was in flight then. */
+PYR_API int pyr_digest(pyr_array *array, pyr_version version,
+                       unsigned char digest[16], int *known);
+
+/* --- copying ------------------------------------------------------------- */
+
+typedef struct pyr_copy_spec {
+    const pyr_version *versions; /* ascending; NULL: all that are kept */
+    size_t             n;
+    pyr_progress       progress; /* in versions */
+} pyr_copy_spec; /* zero-initialise; may grow at the end */
+
+typedef struct pyr_copied {
+    uint64_t versions; /* made now; those that were there count not */
+    uint64_t cells;
+    uint64_t bytes;
+} pyr_copied; /* may grow at the end */
+
+/*
+ * Copy snapshots of an array into another store, under a name that is free or
+ * that an earlier copy of the same array has: then it goes on from there.
+ * Versions keep their numbers, provenance and tags; what they share they share
+ * again. Every snapshot is read back and compared before the next. `spec` and
+ * `out` may be NULL.
+ *
+ * Errors: PYR_EEXIST if the name is taken by something else.
+ */
+PYR_API int pyr_copy(pyr_array *from, pyr_store *to, const char *name,
+                     const pyr_copy_spec *spec, pyr_copied *out);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
