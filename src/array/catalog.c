@@ -107,7 +107,7 @@ put_array(pyri_engine *e, const char *name, pyri_schema *s,
          .value = {attributes, strlen(attributes)}},
         {.kind = PYRI_EDIT_ARRAY,
          .array = self->array,
-         .latest = self->first,
+         .version = self->first,
          .ndim = s->ndim,
          .shape = s->form.shape},
     };

@@ -242,9 +242,10 @@ int
 pyri_engine_edit(pyri_engine *e, const pyri_edit *edits, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        assert(edits[i].kind == PYRI_EDIT_ARRAY
-                   ? edits[i].ndim >= 1 && edits[i].ndim <= PYR_MAX_DIMS
-                   : key_fits(edits[i].key));
+        if (edits[i].kind == PYRI_EDIT_ARRAY)
+            assert(edits[i].ndim >= 1 && edits[i].ndim <= PYR_MAX_DIMS);
+        else if (edits[i].kind < PYRI_EDIT_ARRAY)
+            assert(key_fits(edits[i].key));
     int err = check_writable(e, "change the catalog");
     return err < 0 ? err : e->ops->edit(e, edits, n);
 }
@@ -330,12 +331,11 @@ pyri_engine_wait(pyri_engine *e, uint64_t array, uint64_t version,
 
 int
 pyri_engine_get_version(pyri_engine *e, pyri_reader *r, uint64_t array,
-                        uint64_t version, pyri_bytes *record, bool *found)
+                        uint64_t version, pyri_version_get *out)
 {
     assert(r);
-    *record = (pyri_bytes){0};
-    *found = false;
-    return e->ops->get_version(e, r, array, version, record, found);
+    *out = (pyri_version_get){0};
+    return e->ops->get_version(e, r, array, version, out);
 }
 
 int
@@ -345,6 +345,75 @@ pyri_engine_scan_versions(pyri_engine *e, pyri_reader *r, uint64_t array,
 {
     assert(r);
     return e->ops->scan_versions(e, r, array, first, last, each, ctx);
+}
+
+void
+pyri_engine_vouch(pyri_engine *e, pyri_ref ref)
+{
+    if (e->ops->vouch)
+        e->ops->vouch(e, ref);
+}
+
+void
+pyri_engine_drop_blobs(pyri_engine *e, const pyri_blob *blobs, size_t n)
+{
+    if (n && !e->readonly)
+        e->ops->drop_blobs(e, blobs, n);
+}
+
+int
+pyri_engine_begin_upkeep(pyri_engine *e)
+{
+    int err = check_writable(e, "give space back");
+    return err < 0 ? err : e->ops->begin_upkeep(e);
+}
+
+void
+pyri_engine_end_upkeep(pyri_engine *e)
+{
+    e->ops->end_upkeep(e);
+}
+
+int
+pyri_engine_scan_forgotten(pyri_engine *e, pyri_reader *r,
+                           pyri_forgotten_fn *each, void *ctx)
+{
+    assert(r);
+    return e->ops->scan_forgotten(e, r, each, ctx);
+}
+
+int
+pyri_engine_erase(pyri_engine *e, pyri_erase *x)
+{
+    for (size_t i = 0; i < x->nnodes; i++)
+        assert(key_fits(x->nodes[i]));
+    x->bytes = 0;
+    int err = check_writable(e, "erase what was forgotten");
+    return err < 0 ? err : e->ops->erase(e, x);
+}
+
+int
+pyri_engine_settle(pyri_engine *e, pyri_settled *out)
+{
+    *out = (pyri_settled){0};
+    int err = check_writable(e, "give space back");
+    return err < 0 ? err : e->ops->settle(e, out);
+}
+
+int
+pyri_engine_scan_nodes(pyri_engine *e, pyri_reader *r, uint64_t array,
+                       pyri_node_fn *each, void *ctx)
+{
+    assert(r);
+    return e->ops->scan_nodes(e, r, array, each, ctx);
+}
+
+int
+pyri_engine_scan_blobs(pyri_engine *e, pyri_reader *r, pyri_blob_fn *each,
+                       void *ctx)
+{
+    assert(r);
+    return e->ops->scan_blobs(e, r, each, ctx);
 }
 
 int

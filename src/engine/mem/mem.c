@@ -10,9 +10,9 @@
  *   blobs            copies on the heap; ref.a is their number from 1
  *   versions         mem_versions.c
  *
- * Views: nodes, blobs and records of versions never change and never go. A
- * record that is replaced goes to the graveyard, which is emptied whenever no
- * reader is open.
+ * Views: nodes, blobs and records of versions never change. What is replaced
+ * goes to the graveyard, which is emptied whenever no reader is open; what is
+ * erased stays until then (mem_upkeep.c).
  *
  * Names: "mem:NAME" is one store for the whole process as long as any handle
  * to it is open. "mem:" alone is a new store each time, of that handle only.
@@ -86,8 +86,10 @@ drop_store(pyri_mem_store *s)
         link = &(*link)->next;
     *link = s->next;
     assert(s->readers == 0);
+    pyri_mem_bury(s);
     pyri_mem_clear_graveyard(&s->graveyard);
     pyri_mem_free_heads(s);
+    pyri_mem_map_fini(&s->forgotten);
     pyri_mem_map_fini(&s->records);
     pyri_mem_map_fini(&s->nodes);
     pyri_mem_map_fini(&s->heads);
@@ -183,8 +185,10 @@ mem_end(pyri_engine *e, pyri_reader *r)
     pyri_mem_store *s = pyri_mem_store_of(e);
     assert(r->store == s);
     pthread_mutex_lock(&s->lock);
-    if (--s->readers == 0)
+    if (--s->readers == 0) {
+        pyri_mem_bury(s);
         pyri_mem_clear_graveyard(&s->graveyard);
+    }
     pthread_mutex_unlock(&s->lock);
     free(r);
 }
@@ -233,10 +237,20 @@ fail_record(int code, pyri_bytes key, const char *what)
                      (const char *)key.data, what);
 }
 
+static bool
+has_value(const pyri_mem_entry *entry, pyri_bytes value)
+{
+    if (!entry || value.size == 0)
+        return !entry && value.size == 0;
+    return entry->value.size == value.size &&
+           memcmp(entry->value.data, value.data, value.size) == 0;
+}
+
 static int
 apply_edit(pyri_mem_store *s, pyri_mem_batch *b, const pyri_edit *edit)
 {
-    bool there = pyri_mem_find(&s->records, edit->key) != NULL;
+    const pyri_mem_entry *entry = pyri_mem_find(&s->records, edit->key);
+    bool there = entry != NULL;
     switch (edit->kind) {
     case PYRI_EDIT_CREATE:
         if (there)
@@ -251,7 +265,13 @@ apply_edit(pyri_mem_store *s, pyri_mem_batch *b, const pyri_edit *edit)
         if (edit->kind == PYRI_EDIT_DELETE)
             pyri_mem_batch_delete(b, &s->records, edit->key);
         return 0;
+    case PYRI_EDIT_SAME:
+        return has_value(entry, edit->value)
+                   ? 0
+                   : fail_record(PYR_EFENCED, edit->key, "has changed");
     case PYRI_EDIT_ARRAY: return pyri_mem_add_head(s, b, edit);
+    case PYRI_EDIT_FORGET: return pyri_mem_forget(s, b, edit);
+    case PYRI_EDIT_KEPT: return pyri_mem_kept(s, edit);
     }
     return pyri_fail(PYR_EINVAL, "unknown kind of edit: %d", (int)edit->kind);
 }
@@ -312,7 +332,8 @@ gather(const pyri_blob_put *put, pyri_mem_blob *out)
     if (!pyri_add64(pyri_max64(put->size, 1), unit - 1, &room) ||
         !(out->data = aligned_alloc(unit, (size_t)(room / unit * unit))))
         return pyri_fail_nomem("a blob");
-    out->size = 0;
+    out->size = out->array = out->version = 0;
+    out->named = false;
     for (int i = 0; i < put->niov; i++) {
         assert(put->iov[i].iov_len <= put->size - out->size);
         if (put->iov[i].iov_len)
@@ -373,7 +394,8 @@ static int
 get_blob(const pyri_mem_store *s, pyri_blob_get *get)
 {
     uint64_t number = get->ref.a, end;
-    if (number == 0 || number > s->nblobs || get->ref.b != 0)
+    if (number == 0 || number > s->nblobs || get->ref.b != 0 ||
+        !s->blobs[number - 1].data)
         return pyri_fail(PYR_ECORRUPT, "there is no blob %llu:%llu",
                          (unsigned long long)number,
                          (unsigned long long)get->ref.b);
@@ -389,6 +411,7 @@ get_blob(const pyri_mem_store *s, pyri_blob_get *get)
     get->data = blob->data + get->offset;
     get->seen = NULL;
     get->seen_first = 0;
+    get->trusted = false;
     return 0;
 }
 
@@ -440,6 +463,7 @@ const pyri_engine_ops pyri_engine_mem = {
     .put_blobs = mem_put_blobs,
     .sync = mem_sync,
     .get_blobs = mem_get_blobs,
+    .drop_blobs = pyri_mem_drop_blobs,
     .latest = pyri_mem_latest,
     .take = pyri_mem_take,
     .renew = pyri_mem_renew,
@@ -448,5 +472,12 @@ const pyri_engine_ops pyri_engine_mem = {
     .wait = pyri_mem_wait,
     .get_version = pyri_mem_get_version,
     .scan_versions = pyri_mem_scan_versions,
+    .begin_upkeep = pyri_mem_begin_upkeep,
+    .end_upkeep = pyri_mem_end_upkeep,
+    .scan_forgotten = pyri_mem_scan_forgotten,
+    .erase = pyri_mem_erase,
+    .settle = pyri_mem_settle,
+    .scan_nodes = pyri_mem_scan_nodes,
+    .scan_blobs = pyri_mem_scan_blobs,
     .status = mem_status,
 };

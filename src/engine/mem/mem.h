@@ -65,9 +65,13 @@ void pyri_mem_clear_graveyard(pyri_mem_entry **graveyard);
 /* --- the store (mem.c) --------------------------------------------------- */
 
 typedef struct pyri_mem_blob {
-    uint8_t *data;
+    uint8_t *data; /* NULL: it has gone */
     uint64_t size;
+    bool named;    /* by a complete version: this one */
+    uint64_t array, version;
 } pyri_mem_blob;
+
+typedef struct pyri_mem_dying pyri_mem_dying; /* mem_upkeep.c */
 
 typedef struct pyri_mem_store {
     char *name;                  /* "" for one that is not shared */
@@ -81,6 +85,9 @@ typedef struct pyri_mem_store {
     pyri_mem_map records, nodes;
     pyri_mem_map heads;   /* array -> pyri_mem_head, see mem_versions.c */
     pyri_mem_map history; /* array, version -> record of that version */
+    pyri_mem_map forgotten; /* array, version -> nothing */
+    pyri_mem_dying *dying;  /* goes when there are no readers */
+    bool upkeep;            /* someone is at it */
     pyri_mem_blob *blobs;
     size_t nblobs, blob_room;
     uint64_t data_bytes;
@@ -102,12 +109,37 @@ pyri_mem_store_of(pyri_engine *e)
 /* End a batch: keep what it did if `err` is 0, else undo. Returns err. */
 int pyri_mem_finish(pyri_mem_store *s, pyri_mem_batch *b, int err);
 
+/* --- giving space back (mem_upkeep.c) ------------------------------------ */
+
+int pyri_mem_forget(pyri_mem_store *s, pyri_mem_batch *b,
+                    const pyri_edit *edit);
+int pyri_mem_kept(pyri_mem_store *s, const pyri_edit *edit);
+bool pyri_mem_is_forgotten(pyri_mem_store *s, uint64_t array,
+                           uint64_t version);
+/* Erase what waits for it, if there are no readers. */
+void pyri_mem_bury(pyri_mem_store *s);
+
+void pyri_mem_drop_blobs(pyri_engine *e, const pyri_blob *blobs, size_t n);
+int pyri_mem_begin_upkeep(pyri_engine *e);
+void pyri_mem_end_upkeep(pyri_engine *e);
+int pyri_mem_scan_forgotten(pyri_engine *e, pyri_reader *r,
+                            pyri_forgotten_fn *each, void *ctx);
+int pyri_mem_erase(pyri_engine *e, pyri_erase *x);
+int pyri_mem_settle(pyri_engine *e, pyri_settled *out);
+int pyri_mem_scan_nodes(pyri_engine *e, pyri_reader *r, uint64_t array,
+                        pyri_node_fn *each, void *ctx);
+int pyri_mem_scan_blobs(pyri_engine *e, pyri_reader *r, pyri_blob_fn *each,
+                        void *ctx);
+
 /* --- version managers (mem_versions.c) ----------------------------------- */
 
 int pyri_mem_add_head(pyri_mem_store *s, pyri_mem_batch *b,
                       const pyri_edit *edit);
 void pyri_mem_free_heads(pyri_mem_store *s);
 uint64_t pyri_mem_in_flight(pyri_mem_store *s);
+void pyri_mem_version_key(uint8_t key[16], uint64_t array, uint64_t version);
+/* Newest published version; 0 if there is no such array. */
+uint64_t pyri_mem_newest(pyri_mem_store *s, uint64_t array);
 
 int pyri_mem_latest(pyri_engine *e, pyri_reader *r, uint64_t array,
                     uint64_t *version, uint64_t *shape);
@@ -119,7 +151,7 @@ int pyri_mem_complete(pyri_engine *e, pyri_complete *c);
 int pyri_mem_wait(pyri_engine *e, uint64_t array, uint64_t version,
                   int timeout_ms);
 int pyri_mem_get_version(pyri_engine *e, pyri_reader *r, uint64_t array,
-                         uint64_t version, pyri_bytes *record, bool *found);
+                         uint64_t version, pyri_version_get *out);
 int pyri_mem_scan_versions(pyri_engine *e, pyri_reader *r, uint64_t array,
                            uint64_t first, uint64_t last, pyri_version_fn *each,
                            void *ctx);

@@ -29,6 +29,7 @@
 typedef struct flight {
     bool complete;
     int64_t deadline_ns;
+    uint64_t base; /* newest published version when it was taken */
     uint64_t shape[PYR_MAX_DIMS];
     uint8_t *claim;
     size_t claim_size;
@@ -88,7 +89,7 @@ pyri_mem_add_head(pyri_mem_store *s, pyri_mem_batch *b, const pyri_edit *edit)
     if (pyri_mem_find(&s->heads, key))
         return pyri_fail(PYR_EEXIST, "array %llu exists already",
                          (unsigned long long)edit->array);
-    head h = {.latest = edit->latest, .ndim = edit->ndim};
+    head h = {.latest = edit->version, .ndim = edit->ndim};
     copy_shape(&h, h.shape, edit->shape);
     return pyri_mem_batch_put(b, &s->heads, key, (pyri_bytes){&h, sizeof h});
 }
@@ -106,6 +107,16 @@ pyri_mem_free_heads(pyri_mem_store *s)
 {
     for (pyri_mem_entry *e = s->heads.first[0]; e; e = e->next[0])
         free_flights(head_of(e));
+}
+
+uint64_t
+pyri_mem_newest(pyri_mem_store *s, uint64_t array)
+{
+    uint8_t key[8];
+    pyri_store64_be(key, array);
+    const pyri_mem_entry *e =
+        pyri_mem_find(&s->heads, (pyri_bytes){key, sizeof key});
+    return e ? head_of(e)->latest : 0;
 }
 
 uint64_t
@@ -161,6 +172,7 @@ tell_flights(const head *h, pyri_flights *out)
         to->version = h->latest + 1 + i;
         to->complete = f->complete;
         to->dead = !f->complete && now > f->deadline_ns;
+        to->base = f->base;
         to->claim = (pyri_bytes){claim, f->claim_size};
         copy_shape(h, to->shape, f->shape);
         claim += f->claim_size;
@@ -216,6 +228,7 @@ add_flight(head *h, const pyri_take *take, const pyri_ticket *ticket)
         memcpy(claim, take->claim.data, take->claim.size);
     flight *f = &h->flights[h->n++];
     *f = (flight){.deadline_ns = ticket->deadline_ns,
+                  .base = h->latest,
                   .claim = claim,
                   .claim_size = take->claim.size};
     copy_shape(h, f->shape, ticket->shape);
@@ -300,8 +313,8 @@ pyri_mem_renew(pyri_engine *e, pyri_ticket *ticket)
 
 /* --- publishing ---------------------------------------------------------- */
 
-static void
-history_key(uint8_t key[16], uint64_t array, uint64_t version)
+void
+pyri_mem_version_key(uint8_t key[16], uint64_t array, uint64_t version)
 {
     pyri_store64_be(key, array);
     pyri_store64_be(key + 8, version);
@@ -333,10 +346,16 @@ store_version(pyri_mem_store *s, const pyri_complete *c)
     for (size_t i = 0; i < c->nnodes && err == 0; i++)
         err = pyri_mem_batch_put(&batch, &s->nodes, c->nodes[i].key,
                                  c->nodes[i].value);
-    history_key(key, c->array, c->version);
+    pyri_mem_version_key(key, c->array, c->version);
     if (err == 0)
         err = pyri_mem_batch_put(&batch, &s->history,
                                  (pyri_bytes){key, sizeof key}, c->record);
+    for (size_t i = 0; i < c->nblobs && err == 0; i++) {
+        pyri_mem_blob *blob = &s->blobs[c->blobs[i].ref.a - 1];
+        blob->named = true;
+        blob->array = c->array;
+        blob->version = c->version;
+    }
     return pyri_mem_finish(s, &batch, err);
 }
 
@@ -395,25 +414,33 @@ pyri_mem_wait(pyri_engine *e, uint64_t array, uint64_t version, int timeout_ms)
 
 /* --- history ------------------------------------------------------------- */
 
+/* What there is of a version, given its entry in the history (or NULL). */
+static pyri_version_get
+tell_version(pyri_mem_store *s, const pyri_mem_entry *entry, uint64_t array,
+             uint64_t version)
+{
+    pyri_version_get v = {.found = entry != NULL};
+    if (entry)
+        v.record = entry->value;
+    v.forgotten = !entry || pyri_mem_is_forgotten(s, array, version);
+    return v;
+}
+
 int
 pyri_mem_get_version(pyri_engine *e, pyri_reader *r, uint64_t array,
-                     uint64_t version, pyri_bytes *record, bool *found)
+                     uint64_t version, pyri_version_get *out)
 {
     (void)r;
     pyri_mem_store *s = pyri_mem_store_of(e);
     uint8_t key[16];
     head *h = NULL;
-    history_key(key, array, version);
-    *found = false;
+    pyri_mem_version_key(key, array, version);
     pthread_mutex_lock(&s->lock);
     int err = find_head(s, array, &h);
-    if (err == 0 && version <= h->latest) {
-        const pyri_mem_entry *entry =
-            pyri_mem_find(&s->history, (pyri_bytes){key, sizeof key});
-        *found = entry != NULL;
-        if (entry)
-            *record = entry->value;
-    }
+    if (err == 0 && version <= h->latest)
+        *out = tell_version(
+            s, pyri_mem_find(&s->history, (pyri_bytes){key, sizeof key}),
+            array, version);
     pthread_mutex_unlock(&s->lock);
     return err;
 }
@@ -428,8 +455,8 @@ list_versions(pyri_mem_store *s, uint64_t array, uint64_t low, uint64_t high,
     if (err < 0 || low > h->latest)
         return err;
     uint8_t from[16], to[16];
-    history_key(from, array, low);
-    history_key(to, array, pyri_min64(high, h->latest));
+    pyri_mem_version_key(from, array, low);
+    pyri_mem_version_key(to, array, pyri_min64(high, h->latest));
     return pyri_mem_range(&s->history, (pyri_bytes){from, sizeof from},
                           (pyri_bytes){to, sizeof to}, list, n);
 }
@@ -449,9 +476,12 @@ pyri_mem_scan_versions(pyri_engine *e, pyri_reader *r, uint64_t array,
                             pyri_max64(first, last), &list, &n);
     pthread_mutex_unlock(&s->lock);
     for (size_t i = 0; i < n && err == 0; i++) {
-        const pyri_mem_entry *v = list[first <= last ? i : n - 1 - i];
-        err = each(ctx, pyri_load64_be((const uint8_t *)v->key.data + 8),
-                   v->value);
+        const pyri_mem_entry *at = list[first <= last ? i : n - 1 - i];
+        uint64_t version = pyri_load64_be((const uint8_t *)at->key.data + 8);
+        pthread_mutex_lock(&s->lock);
+        pyri_version_get v = tell_version(s, at, array, version);
+        pthread_mutex_unlock(&s->lock);
+        err = each(ctx, version, &v);
     }
     free(list);
     return err;

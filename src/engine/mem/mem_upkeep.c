@@ -1,0 +1,285 @@
+/*
+ * engine/mem/mem_upkeep.c - forgetting versions, and erasing what they held.
+ *
+ * A reader that is open must go on seeing what is erased. There is no second
+ * copy of anything here; so what is erased waits until no reader is open. New
+ * readers do not find their way there, as nothing that is kept leads to it.
+ */
+#include "engine/mem/mem.h"
+
+#include "base/bytes.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* One call of erase, waiting. */
+struct pyri_mem_dying {
+    pyri_mem_dying *next;
+    pyri_bytes *nodes; /* keys; their bytes follow */
+    size_t nnodes;
+    uint64_t *blobs; /* numbers */
+    size_t nblobs;
+    bool whole;
+    uint64_t array, version;
+};
+
+/* --- marks --------------------------------------------------------------- */
+
+bool
+pyri_mem_is_forgotten(pyri_mem_store *s, uint64_t array, uint64_t version)
+{
+    uint8_t key[16];
+    pyri_mem_version_key(key, array, version);
+    return pyri_mem_find(&s->forgotten, (pyri_bytes){key, sizeof key}) != NULL;
+}
+
+static bool
+is_there(pyri_mem_store *s, uint64_t array, uint64_t version)
+{
+    uint8_t key[16];
+    pyri_mem_version_key(key, array, version);
+    return pyri_mem_find(&s->history, (pyri_bytes){key, sizeof key}) != NULL;
+}
+
+int
+pyri_mem_forget(pyri_mem_store *s, pyri_mem_batch *b, const pyri_edit *edit)
+{
+    uint8_t key[16];
+    if (edit->version >= pyri_mem_newest(s, edit->array))
+        return pyri_fail(PYR_EINVAL,
+                         "version %llu is not older than the newest one",
+                         (unsigned long long)edit->version);
+    if (!is_there(s, edit->array, edit->version))
+        return 0;
+    pyri_mem_version_key(key, edit->array, edit->version);
+    return pyri_mem_batch_put(b, &s->forgotten, (pyri_bytes){key, sizeof key},
+                              (pyri_bytes){0});
+}
+
+int
+pyri_mem_kept(pyri_mem_store *s, const pyri_edit *edit)
+{
+    if (edit->version <= pyri_mem_newest(s, edit->array) &&
+        is_there(s, edit->array, edit->version) &&
+        !pyri_mem_is_forgotten(s, edit->array, edit->version))
+        return 0;
+    return pyri_fail(PYR_ENOVERSION, "version %llu was forgotten",
+                     (unsigned long long)edit->version);
+}
+
+int
+pyri_mem_scan_forgotten(pyri_engine *e, pyri_reader *r,
+                        pyri_forgotten_fn *each, void *ctx)
+{
+    (void)r;
+    pyri_mem_store *s = pyri_mem_store_of(e);
+    const pyri_mem_entry **list;
+    size_t n;
+    pthread_mutex_lock(&s->lock);
+    int err = pyri_mem_range(&s->forgotten, (pyri_bytes){0}, (pyri_bytes){0},
+                             &list, &n);
+    pthread_mutex_unlock(&s->lock);
+    if (err < 0)
+        return err;
+    for (size_t i = 0; i < n && err == 0; i++) {
+        const uint8_t *key = list[i]->key.data;
+        err = each(ctx, pyri_load64_be(key), pyri_load64_be(key + 8));
+    }
+    free(list);
+    return err;
+}
+
+/* --- erasing ------------------------------------------------------------- */
+
+static void
+free_blob(pyri_mem_store *s, uint64_t number)
+{
+    if (number == 0 || number > s->nblobs || !s->blobs[number - 1].data)
+        return;
+    pyri_mem_blob *blob = &s->blobs[number - 1];
+    s->data_bytes -= blob->size;
+    free(blob->data);
+    blob->data = NULL;
+}
+
+static void
+delete_key(pyri_mem_store *s, pyri_mem_map *map, pyri_bytes key)
+{
+    pyri_mem_change room;
+    pyri_mem_batch one = {&room, 0};
+    pyri_mem_batch_delete(&one, map, key);
+    if (one.n) {
+        room.was->dead = s->graveyard;
+        s->graveyard = room.was;
+    }
+}
+
+void
+pyri_mem_bury(pyri_mem_store *s)
+{
+    uint8_t bytes[16];
+    pyri_bytes key = {bytes, sizeof bytes};
+    while (s->dying && s->readers == 0) {
+        pyri_mem_dying *d = s->dying;
+        s->dying = d->next;
+        for (size_t i = 0; i < d->nnodes; i++)
+            delete_key(s, &s->nodes, d->nodes[i]);
+        for (size_t i = 0; i < d->nblobs; i++)
+            free_blob(s, d->blobs[i]);
+        if (d->whole) {
+            pyri_mem_version_key(bytes, d->array, d->version);
+            delete_key(s, &s->history, key);
+            delete_key(s, &s->forgotten, key);
+        }
+        free(d->nodes);
+        free(d->blobs);
+        free(d);
+    }
+}
+
+/* Copies what is to be erased; the keys' bytes lie behind their list. */
+static pyri_mem_dying *
+new_dying(const pyri_erase *x)
+{
+    size_t bytes = 0;
+    for (size_t i = 0; i < x->nnodes; i++)
+        bytes += x->nodes[i].size;
+    pyri_mem_dying *d = calloc(1, sizeof *d);
+    pyri_bytes *nodes = malloc(x->nnodes * sizeof *nodes + bytes + 1);
+    uint64_t *blobs = malloc((x->nblobs + 1) * sizeof *blobs);
+    if (!d || !nodes || !blobs) {
+        free(d);
+        free(nodes);
+        free(blobs);
+        return NULL;
+    }
+    uint8_t *at = (uint8_t *)(nodes + x->nnodes);
+    for (size_t i = 0; i < x->nnodes; i++) {
+        memcpy(at, x->nodes[i].data, x->nodes[i].size);
+        nodes[i] = (pyri_bytes){at, x->nodes[i].size};
+        at += x->nodes[i].size;
+    }
+    for (size_t i = 0; i < x->nblobs; i++)
+        blobs[i] = x->blobs[i].ref.a;
+    *d = (pyri_mem_dying){.nodes = nodes, .nnodes = x->nnodes,
+                          .blobs = blobs, .nblobs = x->nblobs,
+                          .whole = x->whole, .array = x->array,
+                          .version = x->version};
+    return d;
+}
+
+int
+pyri_mem_erase(pyri_engine *e, pyri_erase *x)
+{
+    pyri_mem_store *s = pyri_mem_store_of(e);
+    pyri_mem_dying *d = new_dying(x);
+    if (!d)
+        return pyri_fail_nomem("a list of what to erase");
+    pthread_mutex_lock(&s->lock);
+    for (size_t i = 0; i < x->nnodes; i++) {
+        const pyri_mem_entry *node = pyri_mem_find(&s->nodes, x->nodes[i]);
+        x->bytes += node ? node->value.size : 0;
+    }
+    for (size_t i = 0; i < x->nblobs; i++)
+        x->bytes += x->blobs[i].size;
+    d->next = s->dying;
+    s->dying = d;
+    pyri_mem_bury(s);
+    if (s->readers == 0)
+        pyri_mem_clear_graveyard(&s->graveyard);
+    pthread_mutex_unlock(&s->lock);
+    return 0;
+}
+
+void
+pyri_mem_drop_blobs(pyri_engine *e, const pyri_blob *blobs, size_t n)
+{
+    pyri_mem_store *s = pyri_mem_store_of(e);
+    pthread_mutex_lock(&s->lock);
+    for (size_t i = 0; i < n; i++)
+        free_blob(s, blobs[i].ref.a);
+    pthread_mutex_unlock(&s->lock);
+}
+
+int
+pyri_mem_settle(pyri_engine *e, pyri_settled *out)
+{
+    pyri_mem_store *s = pyri_mem_store_of(e);
+    pthread_mutex_lock(&s->lock);
+    pyri_mem_bury(s);
+    for (const pyri_mem_dying *d = s->dying; d; d = d->next)
+        for (size_t i = 0; i < d->nblobs; i++)
+            if (d->blobs[i] && d->blobs[i] <= s->nblobs)
+                out->waiting += s->blobs[d->blobs[i] - 1].size;
+    pthread_mutex_unlock(&s->lock);
+    return 0;
+}
+
+int
+pyri_mem_begin_upkeep(pyri_engine *e)
+{
+    pyri_mem_store *s = pyri_mem_store_of(e);
+    pthread_mutex_lock(&s->lock);
+    bool busy = s->upkeep;
+    s->upkeep = true;
+    pthread_mutex_unlock(&s->lock);
+    return busy ? pyri_fail(PYR_ETIMEOUT, "another thread is giving space "
+                                          "back")
+                : 0;
+}
+
+void
+pyri_mem_end_upkeep(pyri_engine *e)
+{
+    pyri_mem_store *s = pyri_mem_store_of(e);
+    pthread_mutex_lock(&s->lock);
+    s->upkeep = false;
+    pthread_mutex_unlock(&s->lock);
+}
+
+/* --- everything ---------------------------------------------------------- */
+
+int
+pyri_mem_scan_nodes(pyri_engine *e, pyri_reader *r, uint64_t array,
+                    pyri_node_fn *each, void *ctx)
+{
+    (void)r;
+    pyri_mem_store *s = pyri_mem_store_of(e);
+    const pyri_mem_entry **list;
+    uint8_t key[8];
+    size_t n;
+    pyri_store64_be(key, array);
+    pyri_bytes prefix = {key, sizeof key};
+    pthread_mutex_lock(&s->lock);
+    int err = pyri_mem_range(&s->nodes, prefix, prefix, &list, &n);
+    pthread_mutex_unlock(&s->lock);
+    if (err < 0)
+        return err;
+    for (size_t i = 0; i < n && err == 0; i++)
+        err = each(ctx, list[i]->key, list[i]->value);
+    free(list);
+    return err;
+}
+
+int
+pyri_mem_scan_blobs(pyri_engine *e, pyri_reader *r, pyri_blob_fn *each,
+                    void *ctx)
+{
+    (void)r;
+    pyri_mem_store *s = pyri_mem_store_of(e);
+    int err = 0;
+    for (size_t i = 0; err == 0; i++) {
+        pyri_mem_blob blob = {0};
+        pthread_mutex_lock(&s->lock);
+        bool more = i < s->nblobs;
+        if (more)
+            blob = s->blobs[i];
+        pthread_mutex_unlock(&s->lock);
+        if (!more)
+            break;
+        pyri_blob tell = {{i + 1, 0}, blob.size};
+        if (blob.data && blob.named)
+            err = each(ctx, &tell, blob.array, blob.version);
+    }
+    return err;
+}
