@@ -8,6 +8,7 @@ Checked:
   - the include table below; of another layer only its door, LAYER/LAYER.h,
     unless that layer is an open shelf;
   - third-party headers are named in one place each;
+  - files, memory, clocks and random numbers are asked for through base/sys.h;
   - a file under src/ begins with its own path and a line about it;
   - file names are unique under src/;
   - no file is longer than 800 lines (a word of warning from 600 on).
@@ -37,9 +38,29 @@ THIRD_PARTY = {
     "xxhash.h": "src/base/hash",
 }
 
+# What libc offers and src/ may say only as pyri_sys_NAME(), so that tests can
+# take over; base/sys.h is the place to add one that is missing there.
+SYSTEM = """
+malloc calloc realloc reallocarray aligned_alloc posix_memalign memalign
+valloc strdup strndup asprintf vasprintf getline open_memstream
+open openat creat close read pread readv preadv write pwrite writev pwritev
+fsync fdatasync sync syncfs sync_file_range msync ftruncate truncate
+fallocate posix_fallocate posix_fadvise copy_file_range sendfile splice
+rename renameat renameat2 link linkat symlink symlinkat unlink unlinkat
+remove mkdir mkdirat rmdir mkstemp mkdtemp opendir fdopendir readdir scandir
+stat fstat lstat fstatat statx statvfs fstatvfs statfs fstatfs access
+faccessat chmod fchmod chown fchown utimensat realpath readlink readlinkat
+lseek flock lockf fcntl dup dup2 dup3 mmap mremap madvise mlock memfd_create
+shm_open fopen fdopen freopen clock_gettime gettimeofday time nanosleep
+clock_nanosleep usleep sleep getrandom getentropy rand random drand48
+""".split()
+SYSTEM_PLACE = "src/base/sys"
+
 LONG, TOO_LONG = 600, 800
 
 INCLUDE = re.compile(r'\s*#\s*include\s*([<"])([^>"]+)[>"]')
+COMMENT = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"', re.DOTALL)
+DIRECT = re.compile(r"(?<![\w.>])(" + "|".join(SYSTEM) + r")\s*\(")
 
 
 def c_files(root, folder):
@@ -107,6 +128,18 @@ def include_faults(root, path, lines):
             yield number, fault
 
 
+def system_faults(path, lines):
+    """Calls of libc that have to go through base/sys.h."""
+    if path.startswith(SYSTEM_PLACE):
+        return
+    code = COMMENT.sub(lambda m: re.sub(r"[^\n]", " ", m.group()),
+                       "\n".join(lines))
+    for number, line in enumerate(code.split("\n"), 1):
+        for match in DIRECT.finditer(line):
+            name = match.group(1)
+            yield number, f"{name}() is called directly: pyri_sys_{name}()"
+
+
 def head_fault(path, lines):
     """A file under src/ starts "/*", then " * folder/file.c - one line"."""
     own = path[len("src/"):]
@@ -142,6 +175,8 @@ def check(root):
                 if name in seen:
                     faults.append(f"{path}: the name is taken by {seen[name]}")
                 seen.setdefault(name, path)
+                faults += [f"{path}:{number}: {fault}" for number, fault
+                           in system_faults(path, lines)]
             faults += [f"{path}:{number}: {fault}"
                        for number, fault in include_faults(root, path, lines)]
     if not seen:

@@ -3,6 +3,8 @@
  */
 #include "api/handle.h"
 
+#include "base/sys.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,7 +13,7 @@
 static int
 open_handle(pyri_engine *e, const char *name, pyr_array **out)
 {
-    pyr_array *a = calloc(1, sizeof *a);
+    pyr_array *a = pyri_sys_calloc(1, sizeof *a);
     if (!a)
         return pyri_fail_nomem("an array");
     int err = pyri_array_open(e, name, &a->array);
@@ -135,7 +137,7 @@ check_parts(const pyri_array *a, const pyr_part *given, size_t n,
     if (n && !given)
         return pyri_fail(PYR_EINVAL, "the list of parts is NULL");
     if (n > 1 && (n > SIZE_MAX / sizeof **parts ||
-                  !(*parts = malloc(n * sizeof **parts)))) {
+                  !(*parts = pyri_sys_malloc(n * sizeof **parts)))) {
         *parts = one;
         return pyri_fail_nomem("a list of parts");
     }
@@ -256,7 +258,7 @@ pyr_batch_begin(pyr_array *array, pyr_batch **batch)
         (err = pyri_need_writable(array->array->engine, "pyr_batch_begin")) <
             0)
         return err;
-    pyr_batch *b = calloc(1, sizeof *b);
+    pyr_batch *b = pyri_sys_calloc(1, sizeof *b);
     if (!b)
         return pyri_fail_nomem("a batch");
     b->array = array->array;

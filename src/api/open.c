@@ -3,6 +3,8 @@
  */
 #include "api/handle.h"
 
+#include "base/sys.h"
+
 #include <stdlib.h>
 
 int
@@ -16,7 +18,7 @@ pyr_open_with(const char *url, unsigned flags,
     *store = NULL;
     if ((err = pyri_need(url, "pyr_open", "url")) < 0)
         return err;
-    pyr_store *s = calloc(1, sizeof *s);
+    pyr_store *s = pyri_sys_calloc(1, sizeof *s);
     if (!s)
         return pyri_fail_nomem("a store");
     err = pyri_engine_open(url, flags, options ? options : &defaults,

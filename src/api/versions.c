@@ -3,6 +3,8 @@
  */
 #include "api/handle.h"
 
+#include "base/sys.h"
+
 #include <stdlib.h>
 
 int
@@ -71,7 +73,7 @@ pyr_clone(pyr_array *array, pyr_version version, const char *name,
     err = pyri_clone(array->array, version, name);
     if (err < 0 || !clone)
         return err;
-    pyr_array *a = calloc(1, sizeof *a);
+    pyr_array *a = pyri_sys_calloc(1, sizeof *a);
     if (!a)
         return pyri_fail_nomem("an array");
     err = pyri_array_open(array->array->engine, name, &a->array);

@@ -10,6 +10,7 @@
 #include "array/array.h"
 
 #include "base/bytes.h"
+#include "base/sys.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -64,7 +65,7 @@ static int
 new_id(uint64_t *out)
 {
     do {
-        if (getrandom(out, sizeof *out, 0) != sizeof *out)
+        if (pyri_sys_getrandom(out, sizeof *out, 0) != sizeof *out)
             return pyri_fail(PYR_EIO, "no random numbers from the system");
     } while (*out == 0);
     return 0;
@@ -74,7 +75,7 @@ static int64_t
 now_ns(void)
 {
     struct timespec t;
-    clock_gettime(CLOCK_REALTIME, &t);
+    pyri_sys_clock_gettime(CLOCK_REALTIME, &t);
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
@@ -170,7 +171,7 @@ pyri_array_open(pyri_engine *e, const char *name, pyri_array **out)
 {
     pyri_reader *r = NULL;
     *out = NULL;
-    pyri_array *a = calloc(1, sizeof *a);
+    pyri_array *a = pyri_sys_calloc(1, sizeof *a);
     if (!a)
         return pyri_fail_nomem("an array");
     a->engine = e;

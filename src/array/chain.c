@@ -10,6 +10,7 @@
 #include "array/chain.h"
 
 #include "base/checked.h"
+#include "base/sys.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -32,7 +33,8 @@ pyri_chain_add(pyri_chain *c, const pyri_form *form, const pyri_frag *f)
 {
     if (c->n == c->room) {
         int room = c->room ? 2 * c->room : 4;
-        pyri_link *links = realloc(c->links, (size_t)room * sizeof *links);
+        pyri_link *links = pyri_sys_realloc(c->links,
+                                            (size_t)room * sizeof *links);
         if (!links)
             return pyri_fail_nomem("the fragments of a chunk");
         c->links = links;
@@ -91,7 +93,7 @@ put_aside(loading *l, const pyri_leaf_walk *leaf, const pyri_frag *next,
 {
     if (l->n == l->room) {
         size_t room = l->room ? 2 * l->room : 2;
-        rest *rests = realloc(l->rests, room * sizeof *rests);
+        rest *rests = pyri_sys_realloc(l->rests, room * sizeof *rests);
         if (!rests)
             return pyri_fail_nomem("the fragments of a chunk");
         l->rests = rests;

@@ -16,6 +16,7 @@
 
 #include "base/bytes.h"
 #include "base/fault.h"
+#include "base/sys.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -41,7 +42,7 @@ static int64_t
 clock_ns(clockid_t clock)
 {
     struct timespec t;
-    clock_gettime(clock, &t);
+    pyri_sys_clock_gettime(clock, &t);
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
@@ -144,7 +145,8 @@ stack(const making *m, const pyri_painted *p, pyri_chain *below,
     if (err == 0) {
         if (below->n || p->n > 1)
             pyri_chain_prune(&all, m->form.ndim);
-        leaf->frags = malloc(((size_t)all.n + 1) * sizeof *leaf->frags);
+        leaf->frags = pyri_sys_malloc(((size_t)all.n + 1) *
+                                      sizeof *leaf->frags);
         err = leaf->frags ? 0 : pyri_fail_nomem("the fragments of a chunk");
     }
     for (int i = 0; i < all.n && err == 0; i++)
@@ -261,7 +263,7 @@ meet_rivals(making *m, const pyri_flights *below, const uint64_t *shape)
     const pyri_schema *s = &m->d->array->schema;
     const uint64_t *before = m->base.record.form.shape;
     int err = pyri_form_copy(&m->form, &m->base.record.form);
-    m->rivals = calloc(below->n + 1, sizeof *m->rivals);
+    m->rivals = pyri_sys_calloc(below->n + 1, sizeof *m->rivals);
     if (err == 0 && !m->rivals)
         err = pyri_fail_nomem("the versions in flight");
     for (size_t i = 0; i < below->n && err == 0; i++) {
@@ -315,7 +317,8 @@ add_touch(void *ctx, const uint64_t *pos)
     making *m = ctx;
     if ((m->ntouches & (m->ntouches - 1)) == 0) { /* a power of two is full */
         size_t room = m->ntouches ? 2 * m->ntouches : 1;
-        pyri_touch *touches = realloc(m->touches, room * sizeof *touches);
+        pyri_touch *touches = pyri_sys_realloc(m->touches,
+                                               room * sizeof *touches);
         if (!touches)
             return pyri_fail_nomem("the chunks of a version");
         m->touches = touches;

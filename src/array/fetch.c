@@ -15,6 +15,7 @@
 
 #include "base/checked.h"
 #include "base/scratch.h"
+#include "base/sys.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -62,7 +63,7 @@ add_gets(pyri_fetcher *f, const pyri_link *link, const pyri_box *box)
 {
     if (f->ngets + 2 > f->gets_room) {
         size_t room = f->gets_room ? 2 * f->gets_room : 16;
-        pyri_blob_get *gets = realloc(f->gets, room * sizeof *gets);
+        pyri_blob_get *gets = pyri_sys_realloc(f->gets, room * sizeof *gets);
         if (!gets)
             return pyri_fail_nomem("a read");
         f->gets = gets;
@@ -456,7 +457,7 @@ lay_later(pyri_fetcher *f, const pyri_box *boxes, int n, int from)
 {
     if (f->ntodo + (size_t)n > f->todo_room) {
         size_t room = 2 * f->todo_room + 2 * PYR_MAX_DIMS;
-        todo *list = realloc(f->todo, room * sizeof *list);
+        todo *list = pyri_sys_realloc(f->todo, room * sizeof *list);
         if (!list)
             return pyri_fail_nomem("a read");
         f->todo = list;

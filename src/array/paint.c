@@ -13,6 +13,7 @@
 #include "base/fault.h"
 #include "base/pool.h"
 #include "base/scratch.h"
+#include "base/sys.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -51,7 +52,7 @@ list_touch(void *ctx, const uint64_t *pos)
     painting *p = ctx;
     if (p->n == p->room) {
         size_t room = p->room ? 2 * p->room : 16;
-        touch *touches = realloc(p->touches, room * sizeof *touches);
+        touch *touches = pyri_sys_realloc(p->touches, room * sizeof *touches);
         if (!touches)
             return pyri_fail_nomem("the plan of a write");
         p->touches = touches;
@@ -92,7 +93,7 @@ list(painting *p, size_t nparts)
         return err;
     if (nparts > 1 && p->n > 1)
         qsort(p->touches, p->n, sizeof *p->touches, compare_touches);
-    p->groups = malloc((p->n + 1) * sizeof *p->groups);
+    p->groups = pyri_sys_malloc((p->n + 1) * sizeof *p->groups);
     if (!p->groups)
         return pyri_fail_nomem("the plan of a write");
     for (size_t i = 0; i < p->n; i++)
@@ -216,8 +217,8 @@ store(chunk_job *j, const pyri_box *box, pyri_mem src, const uint8_t *mask,
         err = keep_up(j->p->d, k->size);
     if (err < 0)
         return err;
-    pyri_frag *frags =
-        realloc(out->frags, ((size_t)out->n + 1) * sizeof *frags);
+    pyri_frag *frags = pyri_sys_realloc(out->frags,
+                                        ((size_t)out->n + 1) * sizeof *frags);
     if (!frags)
         return pyri_fail_nomem("the fragments of a write");
     memmove(frags + 1, frags, (size_t)out->n * sizeof *frags);
@@ -291,7 +292,7 @@ get_canvas(chunk_job *j)
     if (pyri_mul64(n, pyri_type_size(s->type), &bytes) &&
         bytes <= SIZE_MAX / 2) {
         j->cells = pyri_scratch_take((size_t)bytes);
-        j->mask = calloc(1, (size_t)pyri_mask_size(n));
+        j->mask = pyri_sys_calloc(1, (size_t)pyri_mask_size(n));
     }
     return j->cells && j->mask ? 0
                                : pyri_fail_nomem("a chunk to paint boxes into");
@@ -389,7 +390,8 @@ make_room(pyri_draft *d, size_t more)
     while (room < d->n + more)
         room *= 2;
     if (room > d->room) {
-        pyri_painted *painted = realloc(d->painted, room * sizeof *painted);
+        pyri_painted *painted = pyri_sys_realloc(d->painted,
+                                                 room * sizeof *painted);
         if (!painted)
             return pyri_fail_nomem("the chunks of a write");
         d->painted = painted;
@@ -460,7 +462,7 @@ static int
 put_over(pyri_painted *under, pyri_painted *top)
 {
     size_t n = (size_t)under->n + (size_t)top->n;
-    pyri_frag *frags = malloc(n * sizeof *frags);
+    pyri_frag *frags = pyri_sys_malloc(n * sizeof *frags);
     if (!frags)
         return pyri_fail_nomem("the fragments of a write");
     memcpy(frags, top->frags, (size_t)top->n * sizeof *frags);
@@ -538,7 +540,7 @@ squash_all(pyri_draft *d)
 int
 pyri_draft_merge(pyri_draft *d)
 {
-    order *orders = malloc((d->n + 1) * sizeof *orders);
+    order *orders = pyri_sys_malloc((d->n + 1) * sizeof *orders);
     size_t kept = 0;
     int err = 0;
     if (!orders)

@@ -8,6 +8,7 @@
 #include "array/draft.h"
 
 #include "base/checked.h"
+#include "base/sys.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +23,7 @@ add_chunk(axis *a, uint64_t chunk)
 {
     if (a->n == a->room) {
         size_t room = a->room ? 2 * a->room : 16;
-        uint64_t *chunks = realloc(a->chunks, room * sizeof *chunks);
+        uint64_t *chunks = pyri_sys_realloc(a->chunks, room * sizeof *chunks);
         if (!chunks)
             return pyri_fail_nomem("the plan of a write");
         a->chunks = chunks;

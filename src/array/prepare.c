@@ -20,6 +20,7 @@
 #include "base/checked.h"
 #include "base/pool.h"
 #include "base/scratch.h"
+#include "base/sys.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -226,7 +227,7 @@ keep_or_fold(pyri_draft *d, const pyri_tree *t, pyri_chain *c, pyri_painted *p,
     pyri_chain_prune(c, d->array->schema.ndim);
     int m = worth_folding(d->array, c, &bounds), folds = m > 0, err = 0;
     int n = c->n - m + folds;
-    p->floor = malloc(((size_t)n + 1) * sizeof *p->floor);
+    p->floor = pyri_sys_malloc(((size_t)n + 1) * sizeof *p->floor);
     if (!p->floor)
         return pyri_fail_nomem("the fragments of a chunk");
     for (int i = folds; i < n; i++)

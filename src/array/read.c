@@ -9,6 +9,7 @@
 
 #include "base/checked.h"
 #include "base/pool.h"
+#include "base/sys.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -106,7 +107,7 @@ set_box(const reading *r, const pyri_box *box, uint64_t bits)
 static int
 widen(reading *r)
 {
-    pyri_fetch *jobs = malloc(WINDOW * sizeof *jobs);
+    pyri_fetch *jobs = pyri_sys_malloc(WINDOW * sizeof *jobs);
     if (!jobs)
         return pyri_fail_nomem("a read");
     memcpy(jobs, r->few, sizeof r->few);
@@ -202,7 +203,7 @@ read_through(reading *r, const pyri_hit *hit, size_t size)
 {
     const pyri_schema *s = &r->array->schema;
     if (size > r->scratch_size) {
-        uint8_t *scratch = realloc(r->scratch, size);
+        uint8_t *scratch = pyri_sys_realloc(r->scratch, size);
         if (!scratch)
             return pyri_fail_nomem("a strided read");
         r->scratch = scratch;

@@ -3,6 +3,8 @@
  */
 #include "array/array.h"
 
+#include "base/sys.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -186,7 +188,8 @@ static int
 show(const teller *t, const pyri_record *r, pyr_change *change)
 {
     pyr_part small[16], *parts = small;
-    if (r->claim.n > 16 && !(parts = calloc(r->claim.n, sizeof *parts)))
+    if (r->claim.n > 16 &&
+        !(parts = pyri_sys_calloc(r->claim.n, sizeof *parts)))
         return pyri_fail_nomem("the boxes of a version");
     for (size_t i = 0; i < r->claim.n; i++) {
         const pyri_run *run = &r->claim.runs[i];

@@ -8,6 +8,7 @@
 #include "array/draft.h"
 
 #include "base/fault.h"
+#include "base/sys.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -86,7 +87,7 @@ struct pyri_batch {
 int
 pyri_batch_begin(pyri_array *a, pyri_batch **out)
 {
-    *out = calloc(1, sizeof **out);
+    *out = pyri_sys_calloc(1, sizeof **out);
     if (!*out)
         return pyri_fail_nomem("a batch");
     (*out)->draft = (pyri_draft){.array = a, .kind = PYR_KIND_WRITE};

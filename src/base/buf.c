@@ -5,6 +5,7 @@
 
 #include "base/bytes.h"
 #include "base/fail.h"
+#include "base/sys.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -34,7 +35,7 @@ pyri_buf_extend(pyri_buf *b, size_t size)
         size_t room = b->room ? b->room * 2 : 256;
         while (room < b->size + size)
             room *= 2;
-        uint8_t *data = realloc(b->data, room);
+        uint8_t *data = pyri_sys_realloc(b->data, room);
         if (!data) {
             b->failed = true;
             return NULL;

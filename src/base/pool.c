@@ -18,6 +18,7 @@
 #include "base/pool.h"
 
 #include "base/fail.h"
+#include "base/sys.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -173,7 +174,7 @@ get_pool(void)
     pool *p = atomic_load(&current);
     if (p && p->pid == pid)
         return p;
-    pool *made = calloc(1, sizeof *made);
+    pool *made = pyri_sys_calloc(1, sizeof *made);
     if (!made)
         return NULL;
     made->pid = pid;

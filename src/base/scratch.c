@@ -6,6 +6,8 @@
  */
 #include "base/scratch.h"
 
+#include "base/sys.h"
+
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -31,7 +33,7 @@ pyri_scratch_take(size_t size)
             return h + 1;
         free(h);
     }
-    head *h = malloc(sizeof *h + size);
+    head *h = pyri_sys_malloc(sizeof *h + size);
     if (!h)
         return NULL;
     h->size = size;

@@ -29,6 +29,7 @@
 #include "base/bytes.h"
 #include "base/checked.h"
 #include "base/fail.h"
+#include "base/sys.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -136,7 +137,8 @@ add_iov(pyri_packer *p, const void *base, size_t size)
 {
     if (p->niov == p->iov_room) {
         int room = p->iov_room ? 2 * p->iov_room : 64;
-        struct iovec *iov = realloc(p->iov, (size_t)room * sizeof *iov);
+        struct iovec *iov = pyri_sys_realloc(p->iov,
+                                             (size_t)room * sizeof *iov);
         if (!iov)
             return pyri_fail_nomem("a gather list");
         p->iov = iov;

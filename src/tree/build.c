@@ -15,6 +15,7 @@
 #include "tree/tree.h"
 
 #include "base/bytes.h"
+#include "base/sys.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -85,7 +86,7 @@ begin_node(job *j, int level, const uint64_t *pos, uint8_t *key,
     pyri_build *b = j->b;
     if (j->n == j->room) {
         size_t room = j->room ? 2 * j->room : 64;
-        placed *list = realloc(j->placed, room * sizeof *list);
+        placed *list = pyri_sys_realloc(j->placed, room * sizeof *list);
         if (!list)
             return pyri_fail_nomem("the nodes of a version");
         j->placed = list;
@@ -112,7 +113,7 @@ static int
 hand_over(job *j)
 {
     pyri_build *b = j->b;
-    b->nodes = malloc(j->n * sizeof *b->nodes);
+    b->nodes = pyri_sys_malloc(j->n * sizeof *b->nodes);
     if (!b->nodes)
         return pyri_fail_nomem("the nodes of a version");
     for (size_t i = 0; i < j->n; i++) {
@@ -170,7 +171,7 @@ push_run(job *j, size_t run)
 {
     if (j->nruns == j->runs_room) {
         size_t room = j->runs_room ? 2 * j->runs_room : 256;
-        uint32_t *runs = realloc(j->runs, room * sizeof *runs);
+        uint32_t *runs = pyri_sys_realloc(j->runs, room * sizeof *runs);
         if (!runs)
             return pyri_fail_nomem("the versions in flight");
         j->runs = runs;
@@ -410,7 +411,7 @@ pyri_build_run(pyri_build *b)
     for (size_t i = 0; i < b->ntouches; i++)
         pyri_grid_code(b->grid, b->touches[i].pos, b->touches[i].code);
     qsort(b->touches, b->ntouches, sizeof *b->touches, compare);
-    j.rivals = calloc(rows * (b->nrivals + 1), sizeof *j.rivals);
+    j.rivals = pyri_sys_calloc(rows * (b->nrivals + 1), sizeof *j.rivals);
     if (!j.rivals)
         return pyri_fail_nomem("the nodes of a version");
     for (size_t i = 0; i < b->nrivals; i++)

@@ -8,6 +8,7 @@
 #include "tree/tree.h"
 
 #include "base/checked.h"
+#include "base/sys.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -76,7 +77,8 @@ push(walk *w, const pending *p)
     if (w->n == w->room) {
         size_t room = 2 * w->room;
         bool small = w->stack == w->small;
-        pending *stack = realloc(small ? NULL : w->stack, room * sizeof *stack);
+        pending *stack = pyri_sys_realloc(small ? NULL : w->stack,
+                                          room * sizeof *stack);
         if (!stack)
             return pyri_fail_nomem("a walk of the tree");
         if (small)

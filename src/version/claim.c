@@ -4,6 +4,7 @@
 #include "version/version.h"
 
 #include "base/checked.h"
+#include "base/sys.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +22,7 @@ pyri_claim_add(pyri_claim *c, const pyri_run *run)
 {
     if ((c->n & (c->n - 1)) == 0) { /* room is the next power of two */
         size_t room = c->n ? 2 * c->n : 1;
-        pyri_run *runs = realloc(c->runs, room * sizeof *runs);
+        pyri_run *runs = pyri_sys_realloc(c->runs, room * sizeof *runs);
         if (!runs)
             return pyri_fail_nomem("the list of boxes of a write");
         c->runs = runs;

@@ -4,6 +4,7 @@
 #include "version/version.h"
 
 #include "base/checked.h"
+#include "base/sys.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -67,7 +68,7 @@ pyri_form_copy(pyri_form *to, const pyri_form *from)
     if (from->ncuts == 0)
         return 0;
     size_t size = (size_t)from->ncuts * sizeof *to->cuts;
-    to->cuts = malloc(size);
+    to->cuts = pyri_sys_malloc(size);
     if (!to->cuts) {
         to->ncuts = 0;
         return pyri_fail_nomem("the form of an array");
@@ -81,7 +82,7 @@ static int
 add_cut(pyri_form *f, pyri_cut cut)
 {
     int kept = 1;
-    pyri_cut *cuts = malloc(((size_t)f->ncuts + 1) * sizeof *cuts);
+    pyri_cut *cuts = pyri_sys_malloc(((size_t)f->ncuts + 1) * sizeof *cuts);
     if (!cuts)
         return pyri_fail_nomem("the form of an array");
     cuts[0] = cut;
@@ -156,7 +157,7 @@ decode_cuts(pyri_cursor *c, pyri_form *f, uint64_t n)
 {
     if (n == 0)
         return 0;
-    f->cuts = calloc((size_t)n, sizeof *f->cuts);
+    f->cuts = pyri_sys_calloc((size_t)n, sizeof *f->cuts);
     if (!f->cuts)
         return pyri_fail_nomem("the form of an array");
     f->ncuts = (int)n;

@@ -94,6 +94,16 @@ CASES = [
     ("lmdb.h is for the local engine only",
      layers(source("src/engine/mem/mem.c", "<lmdb.h>")),
      "lmdb.h belongs in src/engine/local/ only"),
+    ("system calls go through base/sys",
+     layers({"src/nd/run.c": "/*\n * nd/run.c - runs.\n */\n"
+                             "int f(void) { return open(path, 0); }\n"}),
+     "src/nd/run.c:4: open() is called directly: pyri_sys_open()"),
+    ("only those",
+     layers({"src/nd/run.c": "/*\n * nd/run.c - open() runs.\n */\n"
+                             "int f(void) { return e->open(\"read()\"); }\n",
+             "src/base/sys.c": "/*\n * base/sys.c - calls.\n */\n"
+                               "int g(void) { return open(path, 0); }\n"}),
+     None),
     ("the tool sees what a user sees",
      layers({"cli/main.c": '#include "base/fail.h"\n'}),
      "cli must not include base/fail.h"),

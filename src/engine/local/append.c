@@ -9,6 +9,7 @@
 #include "engine/local/segment.h"
 
 #include "base/fault.h"
+#include "base/sys.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -29,7 +30,7 @@ pyri_segments_init(pyri_segments *p)
 static pyri_segment *
 new_segment(void)
 {
-    pyri_segment *g = calloc(1, sizeof *g);
+    pyri_segment *g = pyri_sys_calloc(1, sizeof *g);
     if (!g)
         return NULL;
     g->fd = g->dirfd = -1;
@@ -48,7 +49,7 @@ drop_ref(pyri_segment *g)
         return;
     if (g->fd >= 0) {
         pyri_segment_trim(g);
-        close(g->fd);
+        pyri_sys_close(g->fd);
     }
     pthread_mutex_destroy(&g->sync_lock);
     free(g);
@@ -253,7 +254,7 @@ acquire(pyri_site *s, uint64_t size, uint64_t exclude, pyri_segment **out,
     if (fresh && (err = open_apart(s, exclude, g)) == 0 &&
         !pyri_segment_has_room(g, size)) {
         pyri_place_leave(s, g->where);
-        close(g->fd);
+        pyri_sys_close(g->fd);
         g->fd = -1;
         err = pyri_segment_make(s, g);
     }

@@ -4,6 +4,7 @@
 #include "engine/local/env.h"
 
 #include "base/fail.h"
+#include "base/sys.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -79,7 +80,7 @@ open_once(const pyri_env_plan *plan, uint64_t map_size, MDB_env **out)
                            MODE)) == 0) {
         int fd;
         if (mdb_env_get_fd(env, &fd) == 0)
-            fcntl(fd, F_SETFD, FD_CLOEXEC); /* 0.9.24 leaves it open */
+            pyri_sys_fcntl(fd, F_SETFD, FD_CLOEXEC); /* 0.9.24 leaves it open */
         *out = env;
         return 0;
     }
@@ -90,8 +91,9 @@ open_once(const pyri_env_plan *plan, uint64_t map_size, MDB_env **out)
 static bool
 has_address_space(uint64_t size)
 {
-    void *at = mmap(NULL, (size_t)size, PROT_NONE,
-                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *at = pyri_sys_mmap(NULL, (size_t)size, PROT_NONE,
+                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
+                             0);
     if (at != MAP_FAILED)
         munmap(at, (size_t)size);
     return at != MAP_FAILED;
@@ -142,7 +144,7 @@ is_full(MDB_env *env)
 {
     struct statvfs v;
     int fd;
-    return mdb_env_get_fd(env, &fd) == 0 && fstatvfs(fd, &v) == 0 &&
+    return mdb_env_get_fd(env, &fd) == 0 && pyri_sys_fstatvfs(fd, &v) == 0 &&
            (uint64_t)v.f_bavail * v.f_frsize < NEARLY_NOTHING;
 }
 
@@ -189,7 +191,7 @@ pyri_env_put_two(MDB_txn *txn, MDB_dbi db, const void *key, size_t size,
 {
     uint8_t small[1024], *value = small;
     size_t all = first.size + second.size;
-    if (all > sizeof small && !(value = malloc(all)))
+    if (all > sizeof small && !(value = pyri_sys_malloc(all)))
         return pyri_fail_nomem("a value of metadata");
     memcpy(value, first.data, first.size);
     if (second.size)

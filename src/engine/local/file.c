@@ -3,6 +3,8 @@
  */
 #include "engine/local/local.h"
 
+#include "base/sys.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
@@ -26,13 +28,13 @@ pyri_path_join(char *out, size_t room, const char *path, const char *name)
 int
 pyri_path_lock(const char *path, int *fd)
 {
-    *fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    *fd = pyri_sys_open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (*fd < 0)
         return pyri_fail_errno(errno, "%s", path);
-    while (flock(*fd, LOCK_EX) < 0)
+    while (pyri_sys_flock(*fd, LOCK_EX) < 0)
         if (errno != EINTR) {
             int err = pyri_fail_errno(errno, "%s: lock", path);
-            close(*fd);
+            pyri_sys_close(*fd);
             return err;
         }
     return 0;
@@ -43,7 +45,7 @@ read_all(int fd, char *out, size_t room)
 {
     size_t size = 0;
     while (size < room) {
-        ssize_t n = read(fd, out + size, room - size);
+        ssize_t n = pyri_sys_read(fd, out + size, room - size);
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)
@@ -58,12 +60,12 @@ read_all(int fd, char *out, size_t room)
 int
 pyri_file_read(const char *path, char *out, size_t room)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = pyri_sys_open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return pyri_fail_errno(errno, "%s", path);
     ssize_t size = read_all(fd, out, room);
     int errnum = errno;
-    close(fd);
+    pyri_sys_close(fd);
     if (size < 0)
         return pyri_fail_errno(errnum, "%s", path);
     if ((size_t)size == room || memchr(out, 0, (size_t)size))
@@ -77,7 +79,7 @@ static int
 write_all(int fd, const char *text, size_t size)
 {
     while (size > 0) {
-        ssize_t n = write(fd, text, size);
+        ssize_t n = pyri_sys_write(fd, text, size);
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)
@@ -93,11 +95,11 @@ sync_parent(const char *path)
 {
     char copy[PATH_MAX];
     snprintf(copy, sizeof copy, "%s", path);
-    int fd = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int fd = pyri_sys_open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
         return pyri_fail_errno(errno, "%s", copy);
-    int rc = fsync(fd), errnum = errno;
-    close(fd);
+    int rc = pyri_sys_fsync(fd), errnum = errno;
+    pyri_sys_close(fd);
     return rc < 0 ? pyri_fail_errno(errnum, "%s", copy) : 0;
 }
 
@@ -108,17 +110,18 @@ pyri_file_write(const char *path, const char *text, bool durable)
     int n = snprintf(temp, sizeof temp, "%s.new", path);
     if (n < 0 || (size_t)n >= sizeof temp)
         return pyri_fail(PYR_EINVAL, "%s: the path is too long", path);
-    int fd = open(temp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    int fd = pyri_sys_open(temp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC,
+                           0666);
     if (fd < 0)
         return pyri_fail_errno(errno, "%s", temp);
     bool ok = write_all(fd, text, strlen(text)) == 0 &&
-              (!durable || fsync(fd) == 0);
+              (!durable || pyri_sys_fsync(fd) == 0);
     int errnum = errno;
-    close(fd);
-    if (ok && rename(temp, path) == 0)
+    pyri_sys_close(fd);
+    if (ok && pyri_sys_rename(temp, path) == 0)
         return durable ? sync_parent(path) : 0;
     if (ok)
         errnum = errno;
-    unlink(temp);
+    pyri_sys_unlink(temp);
     return pyri_fail_errno(errnum, "%s", path);
 }

@@ -23,6 +23,8 @@
  */
 #include "engine/local/local.h"
 
+#include "base/sys.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <limits.h>
@@ -93,7 +95,7 @@ read_fact(pyri_format *f, const char *line)
         return strcmp(v, "os") == 0 || strcmp(v, "commit") == 0;
     }
     if ((v = after(line, "data")) && *v && f->ndata < PYRI_MAX_DIRS)
-        return (f->data[f->ndata] = strdup(v)) && ++f->ndata;
+        return (f->data[f->ndata] = pyri_sys_strdup(v)) && ++f->ndata;
     return false;
 }
 
@@ -127,7 +129,7 @@ pyri_format_read(const char *path, pyri_format *out, bool *found)
     int err = pyri_path_join(name, sizeof name, path, PYRI_MARKER);
     if (err < 0)
         return err;
-    char *text = malloc(MARKER_ROOM);
+    char *text = pyri_sys_malloc(MARKER_ROOM);
     if (!text)
         return pyri_fail_nomem("the marker of a store");
     err = pyri_file_read(name, text, MARKER_ROOM);
@@ -148,13 +150,13 @@ pyri_format_missing(const char *path)
 {
     struct stat st;
     char making[PATH_MAX];
-    if (stat(path, &st) < 0)
+    if (pyri_sys_stat(path, &st) < 0)
         return pyri_fail_errno(errno, "no store at %s", path);
     if (!S_ISDIR(st.st_mode))
         return pyri_fail(PYR_EFORMAT, "%s is not a Pyramid store: a store is "
                          "a directory, this is a file", path);
     if (pyri_path_join(making, sizeof making, path, MAKING) == 0 &&
-        access(making, F_OK) == 0)
+        pyri_sys_access(making, F_OK) == 0)
         return pyri_fail(PYR_EFORMAT, "%s: the making of this store was not "
                          "finished; create it again to finish it", path);
     return pyri_fail(PYR_EFORMAT, "%s is not a Pyramid store: it has no file "
@@ -167,7 +169,7 @@ static int
 make_uuid(char out[PYRI_UUID_TEXT])
 {
     uint8_t b[16];
-    if (getrandom(b, sizeof b, 0) != (ssize_t)sizeof b)
+    if (pyri_sys_getrandom(b, sizeof b, 0) != (ssize_t)sizeof b)
         return pyri_fail_errno(errno, "random numbers");
     snprintf(out, PYRI_UUID_TEXT, "%02x%02x%02x%02x-%02x%02x-%02x%02x-"
              "%02x%02x-%02x%02x%02x%02x%02x%02x", b[0], b[1], b[2], b[3], b[4],
@@ -179,10 +181,10 @@ make_uuid(char out[PYRI_UUID_TEXT])
 static int
 make_directory(const char *path)
 {
-    if (mkdir(path, 0777) < 0 && errno != EEXIST)
+    if (pyri_sys_mkdir(path, 0777) < 0 && errno != EEXIST)
         return pyri_fail_errno(errno, "cannot make the directory %s", path);
     struct stat st;
-    if (stat(path, &st) < 0 || !S_ISDIR(st.st_mode))
+    if (pyri_sys_stat(path, &st) < 0 || !S_ISDIR(st.st_mode))
         return pyri_fail(PYR_EFORMAT, "%s is not a directory", path);
     return 0;
 }
@@ -196,7 +198,7 @@ mark_directory(const char *path, const char *uuid)
     int err = pyri_path_join(name, sizeof name, path, PYRI_DATA_MARKER);
     if (err < 0)
         return err;
-    if (access(name, F_OK) == 0)
+    if (pyri_sys_access(name, F_OK) == 0)
         return pyri_fail(PYR_EEXIST, "%s holds the data of a store already (it "
                          "has a file %s); if that store is gone, empty it",
                          path, PYRI_DATA_MARKER);
@@ -214,11 +216,11 @@ make_outer(pyri_format *f, const char *given)
     int err = make_directory(given);
     if (err < 0)
         return err;
-    if (!realpath(given, real))
+    if (!pyri_sys_realpath(given, real))
         return pyri_fail_errno(errno, "%s", given);
     if ((err = mark_directory(real, f->uuid)) < 0)
         return err;
-    if (!(f->data[f->ndata] = strdup(real)))
+    if (!(f->data[f->ndata] = pyri_sys_strdup(real)))
         return pyri_fail_nomem("the path of a data directory");
     f->ndata++;
     return 0;
@@ -233,7 +235,7 @@ unmark_directories(const pyri_format *f)
         if (f->data[i][0] == '/' &&
             pyri_path_join(name, sizeof name, f->data[i],
                            PYRI_DATA_MARKER) == 0)
-            unlink(name);
+            pyri_sys_unlink(name);
 }
 
 static int
@@ -245,7 +247,7 @@ make_data(const char *path, pyri_format *f, const char *const *data)
         if ((err = pyri_path_join(inner, sizeof inner, path, "data")) < 0 ||
             (err = make_directory(inner)) < 0)
             return err;
-        if (!(f->data[0] = strdup("data")))
+        if (!(f->data[0] = pyri_sys_strdup("data")))
             return pyri_fail_nomem("the path of a data directory");
         f->ndata = 1;
         return 0;
@@ -317,18 +319,18 @@ unmake_parts(const char *path)
     char name[PATH_MAX];
     for (size_t i = 0; i < 2; i++)
         if (pyri_path_join(name, sizeof name, path, parts[i]) == 0)
-            rmdir(name);
+            pyri_sys_rmdir(name);
 }
 
 /* Is there anything in the directory that no unfinished store put there? */
 static int
 is_foreign(const char *path, bool *foreign)
 {
-    DIR *d = opendir(path);
+    DIR *d = pyri_sys_opendir(path);
     if (!d)
         return pyri_fail_errno(errno, "%s", path);
     bool making = false, others = false;
-    for (struct dirent *e; (e = readdir(d));) {
+    for (struct dirent *e; (e = pyri_sys_readdir(d));) {
         if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0 ||
             strcmp(e->d_name, "lost+found") == 0)
             continue;
@@ -364,7 +366,7 @@ make_locked(const char *path, const pyr_store_options *options)
         return err;
     if ((err = make_parts(path, options)) < 0)
         unmake_parts(path);
-    unlink(making);
+    pyri_sys_unlink(making);
     return err;
 }
 
@@ -372,7 +374,7 @@ int
 pyri_format_create(const char *path, const pyr_store_options *options)
 {
     struct stat st;
-    if (stat(path, &st) == 0 && !S_ISDIR(st.st_mode))
+    if (pyri_sys_stat(path, &st) == 0 && !S_ISDIR(st.st_mode))
         return pyri_format_missing(path);
     int err = make_directory(path);
     if (err < 0)
@@ -381,6 +383,6 @@ pyri_format_create(const char *path, const pyr_store_options *options)
     if ((err = pyri_path_lock(path, &fd)) < 0)
         return err;
     err = make_locked(path, options);
-    close(fd);
+    pyri_sys_close(fd);
     return err;
 }

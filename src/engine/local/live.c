@@ -15,6 +15,7 @@
  */
 #include "engine/local/local.h"
 
+#include "base/sys.h"
 #include "engine/local/env.h"
 
 #include <dirent.h>
@@ -41,7 +42,7 @@ identity(pyri_site *s, char out[IDENTITY])
     boot[strcspn(boot, "\n")] = 0;
     if ((err = pyri_path_join(path, sizeof path, s->path, "live")) < 0)
         return err;
-    if (stat(path, &st) < 0)
+    if (pyri_sys_stat(path, &st) < 0)
         return pyri_fail_errno(errno, "%s", path);
     snprintf(out, IDENTITY, "boot %s\nstore %s\ninode %llu of %llu\n", boot,
              s->format.uuid, (unsigned long long)st.st_ino,
@@ -71,13 +72,13 @@ is_valid(pyri_site *s, bool *valid)
 static int
 empty_directory(const char *path)
 {
-    DIR *d = opendir(path);
+    DIR *d = pyri_sys_opendir(path);
     int err = 0;
     if (!d)
         return pyri_fail_errno(errno, "%s", path);
-    for (struct dirent *e; err == 0 && (e = readdir(d));)
+    for (struct dirent *e; err == 0 && (e = pyri_sys_readdir(d));)
         if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0 &&
-            unlinkat(dirfd(d), e->d_name, 0) < 0 && errno != ENOENT)
+            pyri_sys_unlinkat(dirfd(d), e->d_name, 0) < 0 && errno != ENOENT)
             err = pyri_fail_errno(errno, "%s/%s", path, e->d_name);
     closedir(d);
     return err;
@@ -90,7 +91,7 @@ reset(pyri_site *s)
     int err = pyri_path_join(path, sizeof path, s->path, "live");
     if (err < 0)
         return err;
-    if (mkdir(path, 0777) < 0 && errno != EEXIST)
+    if (pyri_sys_mkdir(path, 0777) < 0 && errno != EEXIST)
         return pyri_fail_errno(errno, "%s", path);
     if ((err = empty_directory(path)) < 0 ||
         (err = pyri_meta_drop_unpublished(s)) < 0 ||
@@ -152,7 +153,7 @@ pyri_live_open(pyri_site *s)
         err = reset(s);
     if (err == 0)
         err = open_or_close(s);
-    close(fd);
+    pyri_sys_close(fd);
     return err;
 }
 
@@ -163,11 +164,12 @@ pyri_live_try(pyri_site *s)
     bool valid = false;
     int fd, err = pyri_path_join(path, sizeof path, s->path, "live/data.mdb");
     if (err < 0 || s->meta_readonly || atomic_load(&s->live_ready) ||
-        access(path, W_OK) < 0 || (err = pyri_path_lock(s->path, &fd)) < 0)
+        pyri_sys_access(path, W_OK) < 0 ||
+        (err = pyri_path_lock(s->path, &fd)) < 0)
         return err;
     if ((err = is_valid(s, &valid)) == 0 && valid)
         err = open_or_close(s);
-    close(fd);
+    pyri_sys_close(fd);
     return err;
 }
 

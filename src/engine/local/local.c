@@ -12,6 +12,7 @@
  */
 #include "engine/local/local.h"
 
+#include "base/sys.h"
 #include "engine/engines.h"
 
 #include <errno.h>
@@ -49,7 +50,7 @@ after_fork_in_child(void)
 {
     for (pyri_site *s = registry; s; s = s->next)
         if (s->presence.fd >= 0)
-            close(s->presence.fd);
+            pyri_sys_close(s->presence.fd);
     registry = NULL; /* the sites stay, for their handles; they are dead */
     atomic_fetch_add(&forks, 1);
     pthread_mutex_unlock(&registry_lock);
@@ -95,7 +96,7 @@ free_site(pyri_site *s)
     pyri_live_close(s);
     pyri_meta_close(s);
     if (locked)
-        close(fd);
+        pyri_sys_close(fd);
     pyri_maps_free(s->maps);
     pyri_dirs_fini(&s->dirs);
     pyri_format_fini(&s->format);
@@ -107,7 +108,7 @@ free_site(pyri_site *s)
 static int
 new_site(const char *path, pyri_format *format, bool readonly, pyri_site **out)
 {
-    pyri_site *s = calloc(1, sizeof *s);
+    pyri_site *s = pyri_sys_calloc(1, sizeof *s);
     if (!s) {
         pyri_format_fini(format);
         return pyri_fail_nomem("a store");
@@ -120,7 +121,7 @@ new_site(const char *path, pyri_format *format, bool readonly, pyri_site **out)
     pyri_publisher_init(&s->publisher);
     pyri_segments_init(&s->segments);
     int err = 0;
-    if (!(s->path = realpath(path, NULL)))
+    if (!(s->path = pyri_sys_realpath(path, NULL)))
         err = pyri_fail_errno(errno, "%s", path);
     if (err == 0 &&
         (err = pyri_dirs_init(&s->dirs, s->path, &s->format)) == 0 &&
@@ -151,7 +152,7 @@ make_site(const char *path, unsigned flags, const pyr_store_options *options,
         return pyri_format_missing(path);
     if ((err = new_site(path, &format, flags & PYR_OPEN_READONLY, out)) < 0)
         return err;
-    if (stat(path, &st) < 0) {
+    if (pyri_sys_stat(path, &st) < 0) {
         free_site(*out);
         return pyri_fail_errno(errno, "%s", path);
     }
@@ -166,7 +167,7 @@ static pyri_site *
 find_site(const char *path)
 {
     struct stat st;
-    if (stat(path, &st) < 0)
+    if (pyri_sys_stat(path, &st) < 0)
         return NULL;
     for (pyri_site *s = registry; s; s = s->next)
         if (s->dev == st.st_dev && s->ino == st.st_ino)
@@ -235,7 +236,7 @@ local_open(const char *rest, unsigned flags, const pyr_store_options *options,
     if (!*rest)
         return pyri_fail(PYR_EINVAL, "the path of the store is empty");
     pthread_once(&once, watch_forks);
-    handle *h = calloc(1, sizeof *h);
+    handle *h = pyri_sys_calloc(1, sizeof *h);
     if (!h)
         return pyri_fail_nomem("a store");
     int err = open_site(rest, flags, options, &h->site);

@@ -18,6 +18,8 @@
  */
 #include "engine/local/local.h"
 
+#include "base/sys.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -77,12 +79,12 @@ open_file(pyri_site *s, uint64_t key, int *fd, uint64_t *size)
     if (err < 0)
         return err;
     pyri_segment_name(name, (uint32_t)key);
-    *fd = openat(dirfd, name, O_RDONLY | O_CLOEXEC);
+    *fd = pyri_sys_openat(dirfd, name, O_RDONLY | O_CLOEXEC);
     if (*fd < 0)
         return fail_segment(s, key, errno);
-    if (fstat(*fd, &st) < 0) {
+    if (pyri_sys_fstat(*fd, &st) < 0) {
         err = fail_segment(s, key, errno);
-        close(*fd);
+        pyri_sys_close(*fd);
         return err;
     }
     *size = (uint64_t)st.st_size;
@@ -93,7 +95,7 @@ static int
 check_header(pyri_site *s, uint64_t key, int fd)
 {
     uint8_t header[PYRI_SEGMENT_HEADER];
-    ssize_t n = pread(fd, header, sizeof header, 0);
+    ssize_t n = pyri_sys_pread(fd, header, sizeof header, 0);
     if (n < 0)
         return fail_segment(s, key, errno);
     if (n != (ssize_t)sizeof header)
@@ -107,15 +109,16 @@ map_file(pyri_site *s, pyri_map *m, uint64_t key, int fd, uint64_t size)
 {
     uint64_t whole = (size + PYRI_PAGE - 1) & ~(uint64_t)(PYRI_PAGE - 1);
     m->length = whole > PYRI_SEGMENT_LIMIT ? whole : PYRI_SEGMENT_LIMIT;
-    void *base = mmap(NULL, (size_t)m->length, PROT_READ, MAP_SHARED, fd, 0);
+    void *base = pyri_sys_mmap(NULL, (size_t)m->length, PROT_READ, MAP_SHARED,
+                               fd, 0);
     if (base == MAP_FAILED && errno == ENOMEM && whole < m->length) {
         m->length = whole;
-        base = mmap(NULL, (size_t)whole, PROT_READ, MAP_SHARED, fd, 0);
+        base = pyri_sys_mmap(NULL, (size_t)whole, PROT_READ, MAP_SHARED, fd, 0);
     }
     if (base == MAP_FAILED)
         return fail_segment(s, key, errno);
     size_t words = (size_t)(m->length / PYRI_PAGE + 63) / 64;
-    m->seen = calloc(words, sizeof *m->seen);
+    m->seen = pyri_sys_calloc(words, sizeof *m->seen);
     if (!m->seen) {
         munmap(base, (size_t)m->length);
         return pyri_fail_nomem("a mapped segment");
@@ -142,7 +145,7 @@ map_segment(pyri_site *s, pyri_map *m, uint64_t key)
         m->fd = fd;
         s->maps->kept++;
     } else {
-        close(fd);
+        pyri_sys_close(fd);
     }
     return err;
 }
@@ -153,7 +156,7 @@ unmap_segment(pyri_maps *t, pyri_map *m)
     munmap((void *)(uintptr_t)m->base, (size_t)m->length);
     free(m->seen);
     if (m->fd >= 0) {
-        close(m->fd);
+        pyri_sys_close(m->fd);
         t->kept--;
     }
     m->base = NULL;
@@ -166,7 +169,7 @@ unmap_segment(pyri_maps *t, pyri_map *m)
 int
 pyri_maps_new(pyri_maps **out)
 {
-    *out = calloc(1, sizeof **out);
+    *out = pyri_sys_calloc(1, sizeof **out);
     if (!*out)
         return pyri_fail_nomem("the table of segments");
     pthread_mutex_init(&(*out)->lock, NULL);
@@ -250,7 +253,7 @@ make_room(pyri_maps *t, pyri_map *set)
 static int
 map_own(pyri_site *s, uint64_t key, pyri_map **out)
 {
-    pyri_map *m = calloc(1, sizeof *m);
+    pyri_map *m = pyri_sys_calloc(1, sizeof *m);
     if (!m)
         return pyri_fail_nomem("a mapped segment");
     m->own = true;
@@ -303,7 +306,7 @@ hold(pyri_site *s, pyri_reader *r, pyri_map *m)
 {
     if (r->nheld == r->held_room) {
         size_t room = r->held_room ? 2 * r->held_room : 16;
-        pyri_map **held = realloc(r->held, room * sizeof *held);
+        pyri_map **held = pyri_sys_realloc(r->held, room * sizeof *held);
         if (!held) {
             let_go(s, m);
             return pyri_fail_nomem("a reader");
@@ -352,13 +355,13 @@ update_size(pyri_site *s, pyri_map *m)
     uint64_t size, key = atomic_load(&m->key);
     int fd = m->fd, err;
     if (fd >= 0) {
-        if (fstat(fd, &st) < 0)
+        if (pyri_sys_fstat(fd, &st) < 0)
             return fail_segment(s, key, errno);
         size = (uint64_t)st.st_size;
     } else {
         if ((err = open_file(s, key, &fd, &size)) < 0)
             return err;
-        close(fd);
+        pyri_sys_close(fd);
     }
     atomic_store(&m->size, size);
     return 0;
@@ -409,8 +412,8 @@ fault_in(pyri_site *s, pyri_map *m, uint64_t from, uint64_t size)
     void *at = (void *)(uintptr_t)(m->base + first * PYRI_PAGE);
     int rc;
     do
-        rc = madvise(at, (size_t)(last - first + 1) * PYRI_PAGE,
-                     MADV_POPULATE_READ);
+        rc = pyri_sys_madvise(at, (size_t)(last - first + 1) * PYRI_PAGE,
+                              MADV_POPULATE_READ);
     while (rc < 0 && (errno == EINTR || errno == EAGAIN));
     if (rc == 0)
         return 0;

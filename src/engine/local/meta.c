@@ -18,6 +18,7 @@
 #include "engine/local/local.h"
 
 #include "base/bytes.h"
+#include "base/sys.h"
 #include "engine/local/env.h"
 
 #include <errno.h>
@@ -69,16 +70,16 @@ static bool
 may_write(const char *path)
 {
     char name[PATH_MAX];
-    return access(path, W_OK) == 0 &&
+    return pyri_sys_access(path, W_OK) == 0 &&
            pyri_path_join(name, sizeof name, path, "data.mdb") == 0 &&
-           (access(name, W_OK) == 0 || errno == ENOENT);
+           (pyri_sys_access(name, W_OK) == 0 || errno == ENOENT);
 }
 
 static bool
 on_readonly_disk(const char *path)
 {
     struct statvfs v;
-    return statvfs(path, &v) == 0 && v.f_flag & ST_RDONLY;
+    return pyri_sys_statvfs(path, &v) == 0 && v.f_flag & ST_RDONLY;
 }
 
 static int
@@ -109,8 +110,8 @@ open_lock_to_readers(const char *path)
     char name[PATH_MAX];
     struct stat st;
     if (pyri_path_join(name, sizeof name, path, "lock.mdb") == 0 &&
-        stat(name, &st) == 0 && st.st_uid == geteuid())
-        (void)!chmod(name, 0666);
+        pyri_sys_stat(name, &st) == 0 && st.st_uid == geteuid())
+        (void)!pyri_sys_chmod(name, 0666);
 }
 
 int
@@ -128,7 +129,7 @@ pyri_meta_open(pyri_site *s, bool readonly)
     err = open_env(s, path);
     if (err == 0 && !s->meta_readonly)
         open_lock_to_readers(path);
-    close(fd);
+    pyri_sys_close(fd);
     return err;
 }
 

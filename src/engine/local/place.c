@@ -18,6 +18,7 @@
 
 #include "base/bytes.h"
 #include "base/checked.h"
+#include "base/sys.h"
 #include "engine/local/env.h"
 
 #include <errno.h>
@@ -42,7 +43,7 @@ pyri_dirs_init(pyri_dirs *d, const char *path, const pyri_format *f)
         int err = pyri_path_join(full, sizeof full, path, f->data[i]);
         if (err < 0)
             return err;
-        if (!(d->list[i].path = strdup(full)))
+        if (!(d->list[i].path = pyri_sys_strdup(full)))
             return pyri_fail_nomem("the path of a data directory");
         d->list[i].fd = -1;
         d->n++;
@@ -55,7 +56,7 @@ pyri_dirs_fini(pyri_dirs *d)
 {
     for (size_t i = 0; i < d->n; i++) {
         if (d->list[i].fd >= 0)
-            close(d->list[i].fd);
+            pyri_sys_close(d->list[i].fd);
         free(d->list[i].path);
     }
     d->n = 0;
@@ -89,7 +90,7 @@ open_directory(pyri_site *s, size_t i)
     int err = check_mark(s, i);
     if (err < 0)
         return err;
-    d->fd = open(d->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    d->fd = pyri_sys_open(d->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (d->fd >= 0)
         return 0;
     pyri_fail_errno(errno, "data directory %s", d->path);
@@ -122,7 +123,7 @@ rate(pyri_site *s, size_t i, uint64_t load, double *out)
     *out = 0;
     if (err < 0)
         return err;
-    if (fstatvfs(fd, &v) < 0)
+    if (pyri_sys_fstatvfs(fd, &v) < 0)
         return pyri_fail_errno(errno, "data directory %s",
                                s->dirs.list[i].path);
     uint64_t space = (uint64_t)v.f_bavail * v.f_frsize;

@@ -15,6 +15,7 @@
 #include "engine/local/local.h"
 
 #include "base/bytes.h"
+#include "base/sys.h"
 #include "engine/local/env.h"
 
 #include <errno.h>
@@ -51,7 +52,7 @@ pyri_presence_open(pyri_site *s)
     int err = pyri_path_join(path, sizeof path, s->path, "live/presence");
     if (err < 0)
         return err;
-    s->presence.fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    s->presence.fd = pyri_sys_open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     return s->presence.fd < 0 ? pyri_fail_errno(errno, "%s", path) : 0;
 }
 
@@ -62,7 +63,7 @@ lock_slot(pyri_site *s)
     for (uint32_t slot = 0; slot < MAX_SLOTS; slot++) {
         struct flock l = {.l_type = F_WRLCK, .l_whence = SEEK_SET,
                           .l_start = slot, .l_len = 1};
-        if (fcntl(s->presence.fd, F_OFD_SETLK, &l) == 0) {
+        if (pyri_sys_fcntl(s->presence.fd, F_OFD_SETLK, &l) == 0) {
             s->presence.slot = slot;
             return 0;
         }
@@ -75,7 +76,8 @@ lock_slot(pyri_site *s)
 static int
 join(pyri_site *s)
 {
-    if (getrandom(&s->presence.writer, sizeof s->presence.writer, 0) < 0)
+    if (pyri_sys_getrandom(&s->presence.writer, sizeof s->presence.writer, 0) <
+        0)
         return pyri_fail_errno(errno, "random numbers");
     s->presence.writer |= 1; /* 0 is nobody */
     int err = lock_slot(s);
@@ -114,7 +116,7 @@ pyri_presence_close(pyri_site *s)
         }
     }
     if (s->presence.fd >= 0)
-        close(s->presence.fd); /* and with it goes the lock */
+        pyri_sys_close(s->presence.fd); /* and with it goes the lock */
     s->presence = (pyri_presence){.fd = -1};
 }
 
@@ -123,7 +125,7 @@ is_locked(pyri_site *s, uint32_t slot, bool *yes)
 {
     struct flock l = {.l_type = F_WRLCK, .l_whence = SEEK_SET,
                       .l_start = slot, .l_len = 1};
-    if (fcntl(s->presence.fd, F_OFD_GETLK, &l) < 0)
+    if (pyri_sys_fcntl(s->presence.fd, F_OFD_GETLK, &l) < 0)
         return pyri_fail_errno(errno, "%s/live/presence", s->path);
     *yes = l.l_type != F_UNLCK;
     return 0;

@@ -7,6 +7,7 @@
  */
 #include "engine/local/local.h"
 
+#include "base/sys.h"
 #include "engine/local/env.h"
 
 #include <stdlib.h>
@@ -54,7 +55,7 @@ free_reader(pyri_reader *r)
 static int
 new_reader(pyri_site *s, pyri_reader **out)
 {
-    pyri_reader *r = calloc(1, sizeof *r);
+    pyri_reader *r = pyri_sys_calloc(1, sizeof *r);
     if (!r)
         return pyri_fail_nomem("a reader");
     int err = pyri_env_read(s->meta, &r->txn);

@@ -31,6 +31,7 @@
 #include "base/bytes.h"
 #include "base/fault.h"
 #include "base/hash.h"
+#include "base/sys.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -70,7 +71,7 @@ static void
 make_header(const pyri_site *s, uint32_t id, uint8_t *h)
 {
     struct timespec ts;
-    clock_gettime(CLOCK_REALTIME, &ts);
+    pyri_sys_clock_gettime(CLOCK_REALTIME, &ts);
     memset(h, 0, PYRI_SEGMENT_HEADER);
     memcpy(h, "PYRSEG1\n", 8);
     pyri_store32(h + 8, 1);
@@ -116,13 +117,13 @@ create_file(pyri_site *s, pyri_segment *g)
 {
     char name[16];
     for (int i = 0; i < NAME_TRIES; i++) {
-        if (getrandom(&g->where.id, sizeof g->where.id, 0) < 0)
+        if (pyri_sys_getrandom(&g->where.id, sizeof g->where.id, 0) < 0)
             return pyri_fail_errno(errno, "random numbers");
         if (g->where.id == 0)
             continue;
         pyri_segment_name(name, g->where.id);
-        g->fd = openat(g->dirfd, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC,
-                       0666);
+        g->fd = pyri_sys_openat(g->dirfd, name,
+                                O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
         if (g->fd >= 0)
             return 0;
         if (errno != EEXIST)
@@ -141,15 +142,15 @@ pyri_segment_make(pyri_site *s, pyri_segment *g)
     if (err < 0)
         return err;
     make_header(s, g->where.id, header);
-    ssize_t n = pwrite(g->fd, header, sizeof header, 0);
+    ssize_t n = pyri_sys_pwrite(g->fd, header, sizeof header, 0);
     if (n != (ssize_t)sizeof header)
         err = fail_at(s, g, n < 0 ? errno : ENOSPC);
     if (err == 0)
         err = pyri_place_enter(s, g->where);
     if (err < 0) {
         pyri_segment_name(name, g->where.id);
-        unlinkat(g->dirfd, name, 0);
-        close(g->fd);
+        pyri_sys_unlinkat(g->dirfd, name, 0);
+        pyri_sys_close(g->fd);
         g->fd = -1;
         return err;
     }
@@ -166,10 +167,11 @@ take_over(pyri_site *s, pyri_segment *g, bool *ok)
     char name[16];
     struct stat st;
     pyri_segment_name(name, g->where.id);
-    g->fd = openat(g->dirfd, name, O_RDWR | O_CLOEXEC);
-    *ok = g->fd >= 0 && fstat(g->fd, &st) == 0 &&
+    g->fd = pyri_sys_openat(g->dirfd, name, O_RDWR | O_CLOEXEC);
+    *ok = g->fd >= 0 && pyri_sys_fstat(g->fd, &st) == 0 &&
           (uint64_t)st.st_size < PYRI_SEGMENT_FULL &&
-          pread(g->fd, header, sizeof header, 0) == (ssize_t)sizeof header &&
+          pyri_sys_pread(g->fd, header, sizeof header, 0) ==
+              (ssize_t)sizeof header &&
           pyri_segment_check(s, header, g->where.dir, g->where.id) == 0;
     if (*ok) {
         g->end = ((uint64_t)st.st_size + PYRI_PAGE - 1) &
@@ -177,7 +179,7 @@ take_over(pyri_site *s, pyri_segment *g, bool *ok)
         return 0;
     }
     if (g->fd >= 0)
-        close(g->fd);
+        pyri_sys_close(g->fd);
     g->fd = -1;
     return pyri_place_forget(s, g->where);
 }
@@ -214,7 +216,7 @@ flush(gather *w)
 {
     struct iovec *iov = w->iov;
     while (w->n > 0) {
-        ssize_t n = pwritev(w->fd, iov, w->n, (off_t)w->at);
+        ssize_t n = pyri_sys_pwritev(w->fd, iov, w->n, (off_t)w->at);
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0)
@@ -296,16 +298,16 @@ set_aside(pyri_segment *g, const pyri_blob_put *puts, size_t n)
         return;
     uint64_t more = g->end < ASIDE_MAX ? g->end : ASIDE_MAX;
     g->reserved = end + more;
-    (void)!fallocate(g->fd, FALLOC_FL_KEEP_SIZE, (off_t)g->end,
-                     (off_t)(g->reserved - g->end));
+    (void)!pyri_sys_fallocate(g->fd, FALLOC_FL_KEEP_SIZE, (off_t)g->end,
+                              (off_t)(g->reserved - g->end));
 }
 
 void
 pyri_segment_trim(pyri_segment *g)
 {
     struct stat st;
-    if (g->fd >= 0 && g->reserved > g->end && fstat(g->fd, &st) == 0)
-        (void)!ftruncate(g->fd, st.st_size);
+    if (g->fd >= 0 && g->reserved > g->end && pyri_sys_fstat(g->fd, &st) == 0)
+        (void)!pyri_sys_ftruncate(g->fd, st.st_size);
 }
 
 /* Returns an errno. */
@@ -360,9 +362,9 @@ pyri_segment_sync_file(pyri_segment *g)
 {
     if (PYRI_FAULT_FAILS("segment.poison") < 0)
         return EIO;
-    if (fdatasync(g->fd) < 0)
+    if (pyri_sys_fdatasync(g->fd) < 0)
         return errno;
-    if (!g->entry_synced && fsync(g->dirfd) < 0)
+    if (!g->entry_synced && pyri_sys_fsync(g->dirfd) < 0)
         return errno;
     g->entry_synced = true;
     return 0;

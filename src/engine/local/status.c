@@ -3,6 +3,8 @@
  */
 #include "engine/local/local.h"
 
+#include "base/sys.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -21,17 +23,18 @@ is_segment(const char *name)
 static int
 sum_segments(int fd, pyr_data_dir *out)
 {
-    int own = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *d = own < 0 ? NULL : fdopendir(own);
+    int own = pyri_sys_openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *d = own < 0 ? NULL : pyri_sys_fdopendir(own);
     if (!d) {
         int err = pyri_fail_errno(errno, "data directory %s", out->path);
         if (own >= 0)
-            close(own);
+            pyri_sys_close(own);
         return err;
     }
-    for (struct dirent *e; (e = readdir(d));) {
+    for (struct dirent *e; (e = pyri_sys_readdir(d));) {
         struct stat st;
-        if (!is_segment(e->d_name) || fstatat(own, e->d_name, &st, 0) < 0)
+        if (!is_segment(e->d_name) ||
+            pyri_sys_fstatat(own, e->d_name, &st, 0) < 0)
             continue;
         out->segments++;
         out->data_bytes += (uint64_t)st.st_size;
@@ -47,7 +50,7 @@ measure(pyri_site *s, size_t i, pyr_data_dir *out)
     int fd, err = pyri_dirs_get(s, i, &fd);
     if (err < 0)
         return err;
-    if (fstatvfs(fd, &v) < 0)
+    if (pyri_sys_fstatvfs(fd, &v) < 0)
         return pyri_fail_errno(errno, "data directory %s", out->path);
     out->free_bytes = (uint64_t)v.f_bavail * v.f_frsize;
     out->total_bytes = (uint64_t)v.f_blocks * v.f_frsize;
@@ -62,7 +65,7 @@ measure_meta(pyri_site *s, pyr_status *out)
     int err = pyri_path_join(path, sizeof path, s->path, "meta/data.mdb");
     if (err < 0)
         return err;
-    if (stat(path, &st) < 0)
+    if (pyri_sys_stat(path, &st) < 0)
         return pyri_fail_errno(errno, "%s", path);
     out->metadata_bytes = (uint64_t)st.st_blocks * 512;
     return 0;

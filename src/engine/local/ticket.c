@@ -22,6 +22,7 @@
 #include "base/bytes.h"
 #include "base/checked.h"
 #include "base/fault.h"
+#include "base/sys.h"
 #include "engine/local/env.h"
 
 #include <stdlib.h>
@@ -50,7 +51,7 @@ int64_t
 pyri_now_ns(void)
 {
     struct timespec ts;
-    clock_gettime(CLOCK_MONOTONIC, &ts);
+    pyri_sys_clock_gettime(CLOCK_MONOTONIC, &ts);
     return ts.tv_sec * INT64_C(1000000000) + ts.tv_nsec;
 }
 
@@ -129,7 +130,7 @@ add_flight(pyri_flights *f)
 {
     if (f->n == 0 || (f->n >= 4 && (f->n & (f->n - 1)) == 0)) {
         size_t room = f->n ? 2 * f->n : 4;
-        pyri_flight *list = realloc(f->list, room * sizeof *list);
+        pyri_flight *list = pyri_sys_realloc(f->list, room * sizeof *list);
         if (!list)
             return NULL;
         f->list = list;

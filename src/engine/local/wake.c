@@ -10,6 +10,7 @@
  */
 #include "engine/local/local.h"
 
+#include "base/sys.h"
 #include "engine/local/env.h"
 
 #include <errno.h>
@@ -56,18 +57,18 @@ int
 pyri_wake_open(const char *path, pyri_wake **out)
 {
     *out = NULL;
-    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    int fd = pyri_sys_open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     if (fd < 0)
         return pyri_fail_errno(errno, "%s", path);
     struct stat st;
     void *at = MAP_FAILED;
-    if (fstat(fd, &st) == 0 &&
+    if (pyri_sys_fstat(fd, &st) == 0 &&
         ((size_t)st.st_size >= sizeof(pyri_wake) ||
-         ftruncate(fd, sizeof(pyri_wake)) == 0))
-        at = mmap(NULL, sizeof(pyri_wake), PROT_READ | PROT_WRITE, MAP_SHARED,
-                  fd, 0);
+         pyri_sys_ftruncate(fd, sizeof(pyri_wake)) == 0))
+        at = pyri_sys_mmap(NULL, sizeof(pyri_wake), PROT_READ | PROT_WRITE,
+                           MAP_SHARED, fd, 0);
     int errnum = errno;
-    close(fd);
+    pyri_sys_close(fd);
     if (at == MAP_FAILED)
         return pyri_fail_errno(errnum, "%s", path);
     *out = at;
@@ -119,7 +120,7 @@ sleep_slice(pyri_wake *w, unsigned i, uint32_t seen, int64_t ns)
 {
     struct timespec ts = {ns / 1000000000, ns % 1000000000};
     if (!w) {
-        nanosleep(&ts, NULL);
+        pyri_sys_nanosleep(&ts, NULL);
         return;
     }
     futex_wait(&w->moved[i], FUTEX_WAIT, seen, &ts);

@@ -20,6 +20,7 @@
 #include "engine/mem/mem.h"
 
 #include "base/checked.h"
+#include "base/sys.h"
 #include "engine/engines.h"
 
 #include <assert.h>
@@ -58,8 +59,8 @@ static int
 create_store(const char *name, const pyr_store_options *options,
              pyri_mem_store **out)
 {
-    pyri_mem_store *s = calloc(1, sizeof *s);
-    char *copy = strdup(name);
+    pyri_mem_store *s = pyri_sys_calloc(1, sizeof *s);
+    char *copy = pyri_sys_strdup(name);
     if (!s || !copy) {
         free(s);
         free(copy);
@@ -131,7 +132,7 @@ static int
 mem_open(const char *rest, unsigned flags, const pyr_store_options *options,
          pyri_engine **out)
 {
-    pyri_mem *e = calloc(1, sizeof *e);
+    pyri_mem *e = pyri_sys_calloc(1, sizeof *e);
     if (!e)
         return pyri_fail_nomem("a store");
     pthread_mutex_lock(&all_lock);
@@ -168,7 +169,7 @@ struct pyri_reader {
 static int
 mem_begin(pyri_engine *e, pyri_reader **out)
 {
-    pyri_reader *r = malloc(sizeof *r);
+    pyri_reader *r = pyri_sys_malloc(sizeof *r);
     if (!r)
         return pyri_fail_nomem("a reader");
     r->store = pyri_mem_store_of(e);
@@ -330,7 +331,8 @@ gather(const pyri_blob_put *put, pyri_mem_blob *out)
     uint64_t unit = put->aligned ? PYRI_PAGE : sizeof(max_align_t);
     uint64_t room; /* at least one unit, and whole ones */
     if (!pyri_add64(pyri_max64(put->size, 1), unit - 1, &room) ||
-        !(out->data = aligned_alloc(unit, (size_t)(room / unit * unit))))
+        !(out->data = pyri_sys_aligned_alloc(unit,
+                                             (size_t)(room / unit * unit))))
         return pyri_fail_nomem("a blob");
     out->size = out->array = out->version = 0;
     out->named = false;
@@ -351,7 +353,7 @@ keep_blob(pyri_mem_store *s, const pyri_mem_blob *blob, pyri_ref *ref)
 {
     if (s->nblobs == s->blob_room) {
         size_t room = s->blob_room ? s->blob_room * 2 : 64;
-        pyri_mem_blob *grown = realloc(s->blobs, room * sizeof *grown);
+        pyri_mem_blob *grown = pyri_sys_realloc(s->blobs, room * sizeof *grown);
         if (!grown)
             return pyri_fail_nomem("the list of blobs");
         s->blobs = grown;

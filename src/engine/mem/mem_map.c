@@ -14,6 +14,7 @@
 #include "engine/mem/mem.h"
 
 #include "base/hash.h"
+#include "base/sys.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -35,7 +36,7 @@ entry_new(pyri_mem_map *map, pyri_bytes key, pyri_bytes value)
         height++;
     size_t head = sizeof(pyri_mem_entry) +
                   (size_t)height * sizeof(pyri_mem_entry *);
-    pyri_mem_entry *e = calloc(1, head + value.size + key.size);
+    pyri_mem_entry *e = pyri_sys_calloc(1, head + value.size + key.size);
     if (!e)
         return NULL;
     map->made++;
@@ -128,7 +129,7 @@ pyri_mem_range(pyri_mem_map *map, pyri_bytes from, pyri_bytes to,
     *n = 0;
     for (const pyri_mem_entry *e = first; e && within(e, to); e = e->next[0])
         (*n)++;
-    *out = malloc((*n + 1) * sizeof **out);
+    *out = pyri_sys_malloc((*n + 1) * sizeof **out);
     if (!*out)
         return pyri_fail_nomem("a scan");
     const pyri_mem_entry *e = first;
@@ -142,7 +143,7 @@ pyri_mem_range(pyri_mem_map *map, pyri_bytes from, pyri_bytes to,
 int
 pyri_mem_batch_begin(pyri_mem_batch *b, size_t most)
 {
-    *b = (pyri_mem_batch){calloc(most + 1, sizeof *b->changes), 0};
+    *b = (pyri_mem_batch){pyri_sys_calloc(most + 1, sizeof *b->changes), 0};
     return b->changes ? 0 : pyri_fail_nomem("a batch of changes");
 }
 

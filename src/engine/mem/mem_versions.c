@@ -19,6 +19,7 @@
 #include "base/bytes.h"
 #include "base/checked.h"
 #include "base/fault.h"
+#include "base/sys.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -47,7 +48,7 @@ static int64_t
 now_ns(void)
 {
     struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
+    pyri_sys_clock_gettime(CLOCK_MONOTONIC, &t);
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
@@ -152,7 +153,7 @@ pyri_mem_latest(pyri_engine *e, pyri_reader *r, uint64_t array,
 static int
 tell_flights(const head *h, pyri_flights *out)
 {
-    out->list = calloc(h->n + 1, sizeof *out->list);
+    out->list = pyri_sys_calloc(h->n + 1, sizeof *out->list);
     for (size_t i = 0; i < h->n; i++)
         pyri_buf_add(&out->claims, h->flights[i].claim,
                      h->flights[i].claim_size);
@@ -215,13 +216,13 @@ add_flight(head *h, const pyri_take *take, const pyri_ticket *ticket)
 {
     if (h->n == h->room) {
         size_t room = h->room ? h->room * 2 : 8;
-        flight *grown = realloc(h->flights, room * sizeof *grown);
+        flight *grown = pyri_sys_realloc(h->flights, room * sizeof *grown);
         if (!grown)
             return pyri_fail_nomem("a version");
         h->flights = grown;
         h->room = room;
     }
-    uint8_t *claim = malloc(take->claim.size + 1);
+    uint8_t *claim = pyri_sys_malloc(take->claim.size + 1);
     if (!claim)
         return pyri_fail_nomem("a version");
     if (take->claim.size)
