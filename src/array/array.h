@@ -64,6 +64,8 @@ int pyri_tag_delete(pyri_array *a, const char *tag);
 int pyri_tag_get(pyri_array *a, const char *tag, pyr_version *out);
 int pyri_tag_list(pyri_array *a, pyr_tag_fn *each, void *ctx);
 int pyri_clone(pyri_array *a, pyr_version v, const char *name);
+/* Has version 0, which is the snapshot of another array, been forgotten? */
+int pyri_array_is_gone(const pyri_array *a, pyri_reader *r, bool *gone);
 
 /* --- parts --------------------------------------------------------------- */
 
@@ -81,6 +83,7 @@ typedef struct pyri_snapshot {
     pyri_array *array;
     pyri_reader *reader; /* its own, unless borrowed */
     bool borrowed;
+    bool forgotten;      /* some of it may have gone */
     uint64_t label;
     pyri_record record;  /* root and form only */
     pyri_grid grid;
@@ -89,7 +92,8 @@ typedef struct pyri_snapshot {
 
 /* `v` as users count, or PYR_LATEST. PYR_ENOVERSION. */
 int pyri_snapshot_open(pyri_array *a, pyr_version v, pyri_snapshot *s);
-/* By label, through a reader that the caller ends later. */
+/* By label, through a reader that the caller ends later; a forgotten one,
+ * too, as long as its record is there. */
 int pyri_snapshot_open_label(pyri_array *a, pyri_reader *r, uint64_t label,
                              pyri_snapshot *s);
 void pyri_snapshot_close(pyri_snapshot *s);

@@ -1,13 +1,8 @@
 /*
- * array/catalog.c - which arrays there are: names, attributes, tags, clones.
- *
- * Records of the engine, by key:
- *   name/NAME       id of the array (8)
- *   array/ID        its schema (array/schema.c); ID is 8 bytes, big-endian
- *   attr/ID         its attributes, JSON text
- *   tag/ID/TAG      label of the tagged version (8)
+ * array/catalog.c - which arrays there are: names, attributes, clones. The
+ * records are listed in keys.h.
  */
-#include "array/array.h"
+#include "array/keys.h"
 
 #include "base/bytes.h"
 #include "base/sys.h"
@@ -17,47 +12,6 @@
 #include <string.h>
 #include <sys/random.h>
 #include <time.h>
-
-typedef struct key {
-    uint8_t bytes[PYRI_MAX_KEY];
-    size_t size;
-} key;
-
-static pyri_bytes
-bytes_of(const key *k)
-{
-    return (pyri_bytes){k->bytes, k->size};
-}
-
-static key
-name_key(const char *name)
-{
-    key k;
-    k.size = (size_t)snprintf((char *)k.bytes, sizeof k.bytes, "name/%s", name);
-    return k;
-}
-
-static key
-id_key(const char *kind, uint64_t id)
-{
-    key k;
-    size_t n = strlen(kind);
-    memcpy(k.bytes, kind, n);
-    pyri_store64_be(k.bytes + n, id);
-    k.size = n + 8;
-    return k;
-}
-
-static key
-tag_key(uint64_t id, const char *tag)
-{
-    key k = id_key("tag/", id);
-    size_t n = strlen(tag);
-    k.bytes[k.size++] = '/';
-    memcpy(k.bytes + k.size, tag, n);
-    k.size += n;
-    return k;
-}
 
 /* --- creating and opening ------------------------------------------------ */
 
@@ -82,7 +36,7 @@ now_ns(void)
 /* Put a schema whose line is complete but for the new array at its end. */
 static int
 put_array(pyri_engine *e, const char *name, pyri_schema *s,
-          const char *attributes)
+          const char *attributes, const pyri_edit *kept)
 {
     pyri_buf schema = {0};
     uint8_t id_bytes[8];
@@ -94,26 +48,35 @@ put_array(pyri_engine *e, const char *name, pyri_schema *s,
     snprintf(s->who, sizeof s->who, "%s", pyri_record_who());
     pyri_store64(id_bytes, self->array);
     pyri_schema_encode(s, &schema);
-    key by_name = name_key(name), by_id = id_key("array/", self->array),
-        attr = id_key("attr/", self->array);
+    pyri_key by_name = pyri_key_name(name), by_id = pyri_key_id("array/", self->array),
+        attr = pyri_key_id("attr/", self->array);
+    uint8_t first[8];
+    pyri_store64(first, self->first);
+    pyri_key child =
+        pyri_key_child(pyri_lineage_owner(&s->lineage, self->first),
+                       self->array);
     const pyri_edit edits[] = {
         {.kind = PYRI_EDIT_CREATE,
-         .key = bytes_of(&by_name),
+         .key = pyri_key_bytes(&by_name),
          .value = {id_bytes, 8}},
         {.kind = PYRI_EDIT_CREATE,
-         .key = bytes_of(&by_id),
+         .key = pyri_key_bytes(&by_id),
          .value = {schema.data, schema.size}},
         {.kind = PYRI_EDIT_PUT,
-         .key = bytes_of(&attr),
+         .key = pyri_key_bytes(&attr),
          .value = {attributes, strlen(attributes)}},
         {.kind = PYRI_EDIT_ARRAY,
          .array = self->array,
          .version = self->first,
          .ndim = s->ndim,
          .shape = s->form.shape},
+        {.kind = PYRI_EDIT_PUT,
+         .key = pyri_key_bytes(&child),
+         .value = {first, 8}},
+        kept ? *kept : (pyri_edit){0},
     };
     if ((err = pyri_buf_check(&schema, "the record of an array")) == 0)
-        err = pyri_engine_edit(e, edits, sizeof edits / sizeof *edits);
+        err = pyri_engine_edit(e, edits, kept ? 6 : 4);
     if (err == PYR_EEXIST)
         err = pyri_fail(PYR_EEXIST, "array '%s' exists already", name);
     pyri_buf_fini(&schema);
@@ -126,16 +89,16 @@ pyri_array_create(pyri_engine *e, const char *name, pyri_schema *schema,
 {
     schema->lineage.n = 1;
     schema->lineage.line[0].first = 0;
-    return put_array(e, name, schema, attributes);
+    return put_array(e, name, schema, attributes, NULL);
 }
 
 static int
 find_id(pyri_engine *e, pyri_reader *r, const char *name, uint64_t *id)
 {
-    key k = name_key(name);
+    pyri_key k = pyri_key_name(name);
     pyri_bytes value;
     bool found;
-    int err = pyri_engine_get_record(e, r, bytes_of(&k), &value, &found);
+    int err = pyri_engine_get_record(e, r, pyri_key_bytes(&k), &value, &found);
     if (err < 0)
         return err;
     if (!found)
@@ -149,10 +112,10 @@ find_id(pyri_engine *e, pyri_reader *r, const char *name, uint64_t *id)
 static int
 load_schema(pyri_engine *e, pyri_reader *r, pyri_array *a)
 {
-    key k = id_key("array/", a->id);
+    pyri_key k = pyri_key_id("array/", a->id);
     pyri_bytes value;
     bool found;
-    int err = pyri_engine_get_record(e, r, bytes_of(&k), &value, &found);
+    int err = pyri_engine_get_record(e, r, pyri_key_bytes(&k), &value, &found);
     if (err < 0)
         return err;
     if (!found)
@@ -235,14 +198,14 @@ pyri_array_list(pyri_engine *e, pyr_name_fn *each, void *ctx)
 int
 pyri_array_attributes(pyri_array *a, pyri_buf *out)
 {
-    key k = id_key("attr/", a->id);
+    pyri_key k = pyri_key_id("attr/", a->id);
     pyri_reader *r;
     pyri_bytes value;
     bool found;
     int err = pyri_engine_begin(a->engine, &r);
     if (err < 0)
         return err;
-    err = pyri_engine_get_record(a->engine, r, bytes_of(&k), &value, &found);
+    err = pyri_engine_get_record(a->engine, r, pyri_key_bytes(&k), &value, &found);
     if (err == 0)
         pyri_buf_add(out, found ? value.data : "{}", found ? value.size : 2);
     pyri_buf_u8(out, 0);
@@ -253,97 +216,11 @@ pyri_array_attributes(pyri_array *a, pyri_buf *out)
 int
 pyri_array_set_attributes(pyri_array *a, const char *json)
 {
-    key k = id_key("attr/", a->id);
+    pyri_key k = pyri_key_id("attr/", a->id);
     pyri_edit edit = {.kind = PYRI_EDIT_PUT,
-                      .key = bytes_of(&k),
+                      .key = pyri_key_bytes(&k),
                       .value = {json, strlen(json)}};
     return pyri_engine_edit(a->engine, &edit, 1);
-}
-
-/* --- tags ---------------------------------------------------------------- */
-
-int
-pyri_tag_set(pyri_array *a, const char *tag, pyr_version v)
-{
-    pyri_snapshot s;
-    uint8_t value[8];
-    key k = tag_key(a->id, tag);
-    int err = pyri_snapshot_open(a, v, &s);
-    if (err < 0)
-        return err;
-    pyri_store64(value, s.label);
-    pyri_snapshot_close(&s);
-    pyri_edit edit = {
-        .kind = PYRI_EDIT_PUT, .key = bytes_of(&k), .value = {value, 8}};
-    return pyri_engine_edit(a->engine, &edit, 1);
-}
-
-static int
-no_tag(pyri_array *a, const char *tag)
-{
-    return pyri_fail(PYR_ENOTFOUND, "array '%s' has no tag '%s'", a->name, tag);
-}
-
-int
-pyri_tag_delete(pyri_array *a, const char *tag)
-{
-    key k = tag_key(a->id, tag);
-    pyri_edit edit = {.kind = PYRI_EDIT_DELETE, .key = bytes_of(&k)};
-    int err = pyri_engine_edit(a->engine, &edit, 1);
-    return err == PYR_ENOTFOUND ? no_tag(a, tag) : err;
-}
-
-int
-pyri_tag_get(pyri_array *a, const char *tag, pyr_version *out)
-{
-    key k = tag_key(a->id, tag);
-    pyri_reader *r;
-    pyri_bytes value;
-    bool found;
-    int err = pyri_engine_begin(a->engine, &r);
-    if (err < 0)
-        return err;
-    err = pyri_engine_get_record(a->engine, r, bytes_of(&k), &value, &found);
-    if (err == 0 && (!found || value.size != 8))
-        err = no_tag(a, tag);
-    if (err == 0)
-        *out = pyri_load64(value.data) - a->first;
-    pyri_engine_end(a->engine, r);
-    return err;
-}
-
-typedef struct tag_lister {
-    pyri_array *a;
-    pyr_tag_fn *each;
-    void *ctx;
-} tag_lister;
-
-static int
-list_tag(void *ctx, pyri_bytes k, pyri_bytes value)
-{
-    const tag_lister *l = ctx;
-    char tag[PYR_MAX_NAME + 1];
-    size_t skip = strlen("tag/") + 8 + 1;
-    if (k.size <= skip || k.size - skip >= sizeof tag || value.size != 8)
-        return pyri_fail(PYR_ECORRUPT, "a tag of array '%s' is damaged",
-                         l->a->name);
-    memcpy(tag, (const char *)k.data + skip, k.size - skip);
-    tag[k.size - skip] = 0;
-    return l->each(l->ctx, tag, pyri_load64(value.data) - l->a->first);
-}
-
-int
-pyri_tag_list(pyri_array *a, pyr_tag_fn *each, void *ctx)
-{
-    tag_lister l = {a, each, ctx};
-    key k = tag_key(a->id, "");
-    pyri_reader *r;
-    int err = pyri_engine_begin(a->engine, &r);
-    if (err < 0)
-        return err;
-    err = pyri_engine_scan_records(a->engine, r, bytes_of(&k), list_tag, &l);
-    pyri_engine_end(a->engine, r);
-    return err;
 }
 
 /* --- clones -------------------------------------------------------------- */
@@ -374,11 +251,25 @@ pyri_clone(pyri_array *a, pyr_version v, const char *name)
     clone.lineage.line[clone.lineage.n++].first = label;
     snprintf(clone.clone_of, sizeof clone.clone_of, "%s", a->name);
     clone.clone_version = label - a->first;
+    pyri_key gone;
+    pyri_edit kept = pyri_edit_kept(a, label, &gone);
     if ((err = pyri_array_attributes(a, &attributes)) == 0)
         err = put_array(a->engine, name, &clone,
-                        (const char *)attributes.data);
+                        (const char *)attributes.data, &kept);
 out:
     pyri_form_fini(&clone.form);
     pyri_buf_fini(&attributes);
     return err;
+}
+
+int
+pyri_array_is_gone(const pyri_array *a, pyri_reader *r, bool *gone)
+{
+    pyri_key k = pyri_key_id("gone/", a->id);
+    pyri_bytes value;
+    *gone = false;
+    if (a->schema.lineage.n < 2)
+        return 0;
+    return pyri_engine_get_record(a->engine, r, pyri_key_bytes(&k), &value,
+                                  gone);
 }

@@ -133,16 +133,16 @@ static int
 wrote(asking *q, const pyri_frag *f, const pyri_box *box, bool *out)
 {
     pyri_record r;
-    pyri_bytes bytes;
-    bool found;
+    pyri_version_get get;
     *out = true;
     if (!f->masked)
         return 0;
     int err = pyri_engine_get_version(
         q->a->engine, q->reader,
         pyri_lineage_owner(&q->a->schema.lineage, f->version), f->version,
-        &bytes, &found);
-    if (err < 0 || !found || (err = pyri_record_decode(bytes, &r)) < 0)
+        &get);
+    if (err < 0 || !get.found ||
+        (err = pyri_record_decode(get.record, &r)) < 0)
         return err;
     *out = pyri_claim_overlaps(&r.claim, box);
     pyri_record_fini(&r);
@@ -194,6 +194,13 @@ ask_chunk(void *ctx, const pyri_hit *hit)
     while (err == 0 && q->older > q->best) {
         pyri_snapshot snap;
         err = pyri_snapshot_open_label(q->a, q->reader, q->older, &snap);
+        if (err == PYR_ENOVERSION || (err == 0 && snap.forgotten)) {
+            q->best = q->older; /* it was not after this, at least */
+            if (err == 0)
+                pyri_snapshot_close(&snap);
+            err = 0;
+            break;
+        }
         if (err < 0)
             break;
         snap.tree.leaves_only = true;

@@ -36,6 +36,8 @@ typedef struct making {
     pyri_touch *touches;
     size_t ntouches;
     unsigned leaves; /* made so far */
+    bool distrust;   /* do without what was prepared */
+    bool needs_seen; /* what was prepared is part of it */
 } making;
 
 static int64_t
@@ -125,8 +127,7 @@ is_hidden(const making *m, const pyri_chain *c, int n)
 
 /* Own fragments first, then what they lie on, without what is hidden. */
 static int
-stack(const making *m, const pyri_painted *p, pyri_chain *below,
-      pyri_leaf *leaf)
+stack(making *m, const pyri_painted *p, pyri_chain *below, pyri_leaf *leaf)
 {
     pyri_chain all = {0};
     int err = 0;
@@ -151,6 +152,9 @@ stack(const making *m, const pyri_painted *p, pyri_chain *below,
     }
     for (int i = 0; i < all.n && err == 0; i++)
         leaf->frags[leaf->n++] = all.links[i].frag;
+    if (err == 0)
+        pyri_stash_mark(m->d, leaf->frags, leaf->n);
+    m->needs_seen |= p->nfloor > 0;
     pyri_chain_fini(&all);
     return err;
 }
@@ -235,6 +239,12 @@ make_leaf(void *ctx, const pyri_touch *touch, uint64_t prev, uint64_t base,
     memcpy(nothing.pos, touch->pos, sizeof nothing.pos);
     if (m->d->n)
         p = &m->d->painted[touch->payload];
+    if (m->distrust) {
+        nothing = *p;
+        nothing.prepared = false;
+        nothing.nfloor = 0;
+        p = &nothing;
+    }
     if (++m->leaves % 64 == 0 && (err = pyri_commit_renew(m->d)) < 0)
         return err;
     pyri_grid_shown(&m->grid, 0, p->pos, &shown);
@@ -393,64 +403,123 @@ encode_record(const making *m, const pyri_build *build, pyri_buf *out)
     return pyri_buf_check(out, "the record of a version");
 }
 
-/* Build and complete version `label` of the draft. */
+/*
+ * Versions that were in flight when ours was taken may be published by now:
+ * the newest snapshot is the base. (It cannot be forgotten while we are in
+ * flight; older ones can.)
+ */
 static int
-make(pyri_draft *d, uint64_t label, const uint64_t *shape,
-     const pyri_flights *below, uint64_t *latest)
+open_base(making *m, pyri_reader *r, pyri_flights *below)
 {
+    pyri_array *a = m->d->array;
+    uint64_t latest;
+    int err = pyri_engine_latest(a->engine, r, a->id, &latest, NULL);
+    if (err < 0)
+        return err;
+    if (latest >= m->label)
+        latest = m->label - 1; /* someone resolved us: we shall be told */
+    size_t landed = latest > below->base ? (size_t)(latest - below->base) : 0;
+    below->base += landed;
+    below->list += landed;
+    below->n -= landed;
+    return pyri_snapshot_open_label(a, r, below->base, &m->base);
+}
+
+static int
+complete(making *m, const pyri_build *build, pyri_bytes record,
+         const uint64_t *shape, uint64_t *latest)
+{
+    pyri_draft *d = m->d;
+    pyri_blob *blobs;
+    pyri_complete c = {.array = d->array->id,
+                       .version = m->label,
+                       .shape = shape,
+                       .nodes = build->nodes,
+                       .nnodes = build->nnodes,
+                       .record = record};
+    int err = pyri_stash_list(d, &blobs, &c.nblobs);
+    if (err < 0)
+        return err;
+    c.blobs = blobs;
+    if (m->needs_seen && d->seen > d->array->schema.lineage.line[0].first) {
+        c.needs_array = pyri_lineage_owner(&d->array->schema.lineage, d->seen);
+        c.needs = d->seen;
+    }
+    err = pyri_engine_complete(d->array->engine, &c);
+    *latest = c.latest;
+    d->doubtful = err < 0 && err != PYR_EFENCED && err != PYR_ENOVERSION;
+    if (err == 0)
+        pyri_stash_settle(d, true);
+    free(blobs);
+    return err;
+}
+
+/* Build the nodes and complete the version. */
+static int
+build_and_complete(making *m, pyri_flights below, const uint64_t *shape,
+                   uint64_t *latest)
+{
+    pyri_draft *d = m->d;
     pyri_engine *e = d->array->engine;
-    making m = {.d = d, .label = label};
     pyri_build build = {0};
     pyri_buf record = {0};
     pyri_reader *r = NULL;
     int err = pyri_engine_begin(e, &r);
     if (err < 0)
         return err;
-    err = pyri_snapshot_open_label(d->array, r, below->base, &m.base);
-    if (err < 0)
+    if ((err = open_base(m, r, &below)) < 0)
         goto out;
-    if ((err = meet_rivals(&m, below, shape)) < 0 ||
-        (err = check_bounds(&m)) < 0 || (err = list_touches(&m)) < 0)
+    if ((err = meet_rivals(m, &below, shape)) < 0 ||
+        (err = check_bounds(m)) < 0 || (err = list_touches(m)) < 0)
         goto close;
-    build = (pyri_build){.base = &m.base.tree,
-                         .form = &m.form,
-                         .grid = &m.grid,
+    build = (pyri_build){.base = &m->base.tree,
+                         .form = &m->form,
+                         .grid = &m->grid,
                          .array = d->array->id,
-                         .label = label,
-                         .rivals = m.rivals,
-                         .nrivals = m.nrivals,
-                         .touches = m.touches,
-                         .ntouches = m.ntouches,
+                         .label = m->label,
+                         .rivals = m->rivals,
+                         .nrivals = m->nrivals,
+                         .touches = m->touches,
+                         .ntouches = m->ntouches,
                          .leaf = make_leaf,
-                         .ctx = &m,
+                         .ctx = m,
                          .tolerant = d->kind == PYR_KIND_NOTHING};
-    if (m.ntouches && (err = pyri_build_run(&build)) < 0)
+    if (m->ntouches && (err = pyri_build_run(&build)) < 0)
         goto close;
-    if ((err = encode_record(&m, &build, &record)) < 0)
+    if ((err = encode_record(m, &build, &record)) < 0)
         goto close;
     PYRI_FAULT("write.built");
     pyri_engine_end(e, r);
     r = NULL;
-    pyri_complete complete = {.array = d->array->id,
-                              .version = label,
-                              .shape = shape,
-                              .nodes = build.nodes,
-                              .nnodes = build.nnodes,
-                              .record = {record.data, record.size}};
-    err = pyri_engine_complete(e, &complete);
-    *latest = complete.latest;
+    err = complete(m, &build, (pyri_bytes){record.data, record.size}, shape,
+                   latest);
 close:
-    pyri_snapshot_close(&m.base);
-    for (size_t i = 0; m.rivals && i < m.nrivals; i++)
-        pyri_claim_fini(&m.rivals[i].claim);
-    free(m.rivals);
-    free(m.touches);
-    pyri_form_fini(&m.form);
+    pyri_snapshot_close(&m->base);
+    for (size_t i = 0; m->rivals && i < m->nrivals; i++)
+        pyri_claim_fini(&m->rivals[i].claim);
+    free(m->rivals);
+    free(m->touches);
+    pyri_form_fini(&m->form);
     pyri_build_fini(&build);
     pyri_buf_fini(&record);
 out:
     pyri_engine_end(e, r);
     return err;
+}
+
+/* Make version `label` of the draft. What prepare.c found out may rest on a
+ * snapshot that has been forgotten since: then it is made without. */
+static int
+make(pyri_draft *d, uint64_t label, const uint64_t *shape,
+     const pyri_flights *below, uint64_t *latest)
+{
+    making m = {.d = d, .label = label};
+    int err = build_and_complete(&m, *below, shape, latest);
+    if (err != PYR_ENOVERSION || !m.needs_seen)
+        return err;
+    pyri_stash_unmark(d);
+    m = (making){.d = d, .label = label, .distrust = true};
+    return build_and_complete(&m, *below, shape, latest);
 }
 
 /* --- the steps of a writer ----------------------------------------------- */

@@ -44,6 +44,10 @@ typedef struct pyri_draft {
     const char *message; /* NULL: none */
     pyri_ticket *ticket; /* of ours, to be renewed in long work; or NULL */
     _Atomic uint64_t unsynced; /* bytes put while in flight, not yet synced */
+    struct pyri_stashed *stash; /* every blob that was put for it, stash.c */
+    size_t nstash, stash_room;
+    bool sorted;         /* the stash is in order of references */
+    bool doubtful;       /* it may have been published: drop no blob */
 } pyri_draft;            /* zero-initialise; end with pyri_draft_fini() */
 
 void pyri_draft_fini(pyri_draft *d);
@@ -67,9 +71,21 @@ int pyri_paint(pyri_draft *d, const pyri_part *parts, size_t n);
 
 /* Pack cells as pyri_frag_pack() does, and put the blob if there is one: sets
  * all of *frag but the version. */
-int pyri_paint_frag(const pyri_array *a, pyri_packer *packer,
+int pyri_paint_frag(pyri_draft *d, pyri_packer *packer,
                     const pyri_box *box, pyri_mem src, const uint8_t *mask,
                     uint64_t set, pyri_frag *frag, pyri_summary *sum);
+
+/* --- stash.c ------------------------------------------------------------- */
+
+/* The blobs of a draft: all that were put are noted; those that its leaves
+ * name are marked; the others are dropped in the end. */
+int pyri_stash_add(pyri_draft *d, const pyri_blob *blob); /* any thread */
+void pyri_stash_mark(pyri_draft *d, const pyri_frag *frags, int n);
+void pyri_stash_unmark(pyri_draft *d);
+/* Gives the marked ones. */
+int pyri_stash_list(pyri_draft *d, pyri_blob **out, size_t *n);
+/* Drop those that are not marked (or all), and forget about the others. */
+void pyri_stash_settle(pyri_draft *d, bool published);
 
 /* --- prepare.c ----------------------------------------------------------- */
 

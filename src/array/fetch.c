@@ -143,12 +143,30 @@ span_seen(const pyri_frag *g, const pyri_blob_get *gets, uint64_t from,
           uint64_t to)
 {
     uint64_t first = from / PYRI_BLOCK;
-    return gets->seen && pyri_frag_aligned(g) &&
+    if (!pyri_frag_aligned(g))
+        return gets->trusted;
+    return gets->seen &&
            all_seen(&gets[1], gets->size / PYRI_BLOCK + first,
                     (to + PYRI_BLOCK - 1) / PYRI_BLOCK - first);
 }
 
-/* Verify payload bytes [from, to) of a fragment, given its two gets. */
+/* Verify all of a small fragment, once. */
+static int
+verify_small(pyri_fetcher *f, const pyri_frag *g, const pyri_blob_get *gets)
+{
+    int err;
+    if (gets->trusted)
+        return 0;
+    if ((err = pyri_frag_check_head(g, gets[0].data)) < 0 ||
+        (err = pyri_frag_check_blocks(
+             g, gets[0].data, gets[1].data, 0,
+             (g->stored + PYRI_BLOCK - 1) / PYRI_BLOCK)) < 0)
+        return err;
+    pyri_engine_vouch(f->array->engine, gets->ref);
+    return 0;
+}
+
+/* Verify payload bytes [from, to) of a large fragment, given its two gets. */
 static int
 verify(const pyri_frag *g, const pyri_blob_get *gets, uint64_t from,
        uint64_t to)
@@ -157,7 +175,7 @@ verify(const pyri_frag *g, const pyri_blob_get *gets, uint64_t from,
     uint64_t pages = head->size / PYRI_BLOCK; /* of the head */
     uint64_t first = from / PYRI_BLOCK;
     uint64_t n = (to + PYRI_BLOCK - 1) / PYRI_BLOCK - first;
-    bool remember = head->seen && pyri_frag_aligned(g);
+    bool remember = head->seen;
     int err;
     if (remember && all_seen(payload, pages + first, n))
         return 0;
@@ -276,7 +294,9 @@ copy_plain(pyri_fetcher *f, const pyri_frag *g, const pyri_blob_get *gets,
         return copy_halves(f, g, gets, box, to, sum);
     if (sum || !seen) {
         pyri_rows_of(n, cell, extent, src.step, &rows);
-        if (end - from <= rows.pieces * (rows.run + PYRI_BLOCK))
+        if (!pyri_frag_aligned(g))
+            err = verify_small(f, g, gets);
+        else if (end - from <= rows.pieces * (rows.run + PYRI_BLOCK))
             err = verify(g, gets, from, end);
         else
             err = verify_rows(g, gets, &rows, 0, from);
@@ -378,7 +398,10 @@ copy_whole(pyri_fetcher *f, const pyri_frag *g, const pyri_blob_get *gets,
     size_t cell = pyri_type_size(f->array->schema.type);
     const uint8_t *cells, *mask;
     bool kept = f->expanded_of == g && g->kind == PYRI_FRAG_PRESSED;
-    int err = kept ? 0 : verify(g, gets, 0, g->stored);
+    int err = 0;
+    if (!kept)
+        err = pyri_frag_aligned(g) ? verify(g, gets, 0, g->stored)
+                                   : verify_small(f, g, gets);
     if (err < 0)
         return err;
     if (kept) {

@@ -156,8 +156,8 @@ each_patch_of(const painting *p, size_t group, const pyri_box *chunk,
 /* --- storing fragments --------------------------------------------------- */
 
 typedef struct chunk_job {
-    const painting *p;
-    const pyri_array *array;
+    const painting *p; /* NULL: of a batch, painted before */
+    pyri_draft *d;
     pyri_packer *packer;
     pyri_painted *out;
     uint64_t patches;
@@ -175,18 +175,20 @@ count_patch(void *ctx, const patch *p)
 }
 
 int
-pyri_paint_frag(const pyri_array *a, pyri_packer *k, const pyri_box *box,
+pyri_paint_frag(pyri_draft *d, pyri_packer *k, const pyri_box *box,
                 pyri_mem src, const uint8_t *mask, uint64_t set,
                 pyri_frag *frag, pyri_summary *sum)
 {
+    const pyri_array *a = d->array;
     int err = pyri_frag_pack(k, &a->style, box, src, mask, set, frag, sum);
     if (err < 0 || frag->kind == PYRI_FRAG_SAME)
         return err;
     pyri_blob_put put = {k->iov, k->niov, k->size, k->aligned, {0, 0}};
-    err = pyri_engine_put_blobs(a->engine, &put, 1);
+    if ((err = pyri_engine_put_blobs(a->engine, &put, 1)) < 0)
+        return err;
     frag->ref[0] = put.ref.a;
     frag->ref[1] = put.ref.b;
-    return err;
+    return pyri_stash_add(d, &(pyri_blob){put.ref, put.size});
 }
 
 /* A version that is in flight already must not be silent for as long as it
@@ -206,13 +208,12 @@ static int
 store(chunk_job *j, const pyri_box *box, pyri_mem src, const uint8_t *mask,
       uint64_t set)
 {
-    const pyri_array *a = j->array;
     pyri_painted *out = j->out;
     pyri_packer *k = j->packer;
     pyri_frag frag;
     pyri_summary_init(&out->own);
     int err =
-        pyri_paint_frag(a, k, box, src, mask, set, &frag, &out->own);
+        pyri_paint_frag(j->d, k, box, src, mask, set, &frag, &out->own);
     if (err == 0 && j->p && frag.kind != PYRI_FRAG_SAME)
         err = keep_up(j->p->d, k->size);
     if (err < 0)
@@ -287,7 +288,7 @@ squeeze(uint8_t *cells, size_t cell, const uint8_t *mask, uint64_t n)
 static int
 get_canvas(chunk_job *j)
 {
-    const pyri_schema *s = &j->array->schema;
+    const pyri_schema *s = &j->d->array->schema;
     uint64_t n = pyri_box_cells(s->ndim, &j->bounds), bytes;
     if (pyri_mul64(n, pyri_type_size(s->type), &bytes) &&
         bytes <= SIZE_MAX / 2) {
@@ -309,7 +310,7 @@ give_canvas(chunk_job *j)
 static int
 store_canvas(chunk_job *j)
 {
-    const pyri_schema *s = &j->array->schema;
+    const pyri_schema *s = &j->d->array->schema;
     size_t cell = pyri_type_size(s->type);
     uint64_t n = pyri_box_cells(s->ndim, &j->bounds), set = 0;
     for (uint64_t i = 0; i < pyri_mask_size(n); i++)
@@ -341,7 +342,7 @@ paint_chunk(void *ctx, size_t group, unsigned worker)
     const uint64_t *pos = p->touches[p->groups[group]].pos;
     pyri_painted *out = &p->out[group];
     chunk_job j = {.p = p,
-                   .array = p->d->array,
+                   .d = p->d,
                    .packer = &p->packers[worker],
                    .out = out};
     pyri_box chunk;
@@ -376,6 +377,7 @@ fini_painted(pyri_painted *p)
 void
 pyri_draft_fini(pyri_draft *d)
 {
+    pyri_stash_settle(d, false);
     for (size_t i = 0; i < d->n; i++)
         fini_painted(&d->painted[i]);
     free(d->painted);
@@ -486,7 +488,7 @@ squash(pyri_draft *d, pyri_reader *r, pyri_packer *packer, pyri_painted *p)
     pyri_fetcher f = {.array = d->array, .reader = r};
     pyri_form all = {.ndim = s->ndim};
     pyri_painted one = {.n = 0};
-    chunk_job j = {.array = d->array, .packer = packer, .out = &one};
+    chunk_job j = {.d = d, .packer = packer, .out = &one};
     int err = 0;
     memset(all.shape, 0xff, sizeof all.shape);
     for (int i = 0; i < p->n && err == 0; i++) {

@@ -207,7 +207,7 @@ write_fold(pyri_draft *d, pyri_fetcher *f, const pyri_chain *c,
     int err = pyri_fetch_run(f, &job, 1);
     pyri_summary_init(sum);
     if (err == 0)
-        err = pyri_paint_frag(a, &packer, bounds, mem, NULL, 0, out, sum);
+        err = pyri_paint_frag(d, &packer, bounds, mem, NULL, 0, out, sum);
     out->version = d->seen;
     out->fold = true;
     pyri_packer_fini(&packer);
@@ -303,9 +303,12 @@ prepare_chunk(void *ctx, size_t i, unsigned worker)
     int err = pyri_engine_begin(d->array->engine, &r);
     if (err < 0)
         return err;
-    if ((err = pyri_snapshot_open_label(d->array, r, d->seen, &snap)) == 0) {
+    err = pyri_snapshot_open_label(d->array, r, d->seen, &snap);
+    if (err == PYR_ENOVERSION) {
+        err = 0; /* forgotten since, and gone: do without */
+    } else if (err == 0) {
         pyri_box cells;
-        if (!covers(&snap.tree, p) &&
+        if (!snap.forgotten && !covers(&snap.tree, p) &&
             pyri_grid_shown(&snap.grid, 0, p->pos, &cells)) {
             looker l = {d, &snap.tree, p};
             pyri_run run = pyri_run_of_box(snap.grid.ndim, &cells);

@@ -18,25 +18,39 @@ no_version(const pyri_array *a, pyr_version v, pyr_version latest)
                      (unsigned long long)latest);
 }
 
+static int
+fail_forgotten(const pyri_array *a, uint64_t label)
+{
+    return pyri_fail(PYR_ENOVERSION, "version %lld of array '%s' was forgotten",
+                     (long long)(label - a->first), a->name);
+}
+
 /* The record of a label; version 0 of the oldest array of a line has none. */
 static int
-load_record(pyri_array *a, pyri_reader *r, uint64_t label, pyri_record *out)
+load_record(pyri_array *a, pyri_reader *r, uint64_t label, pyri_record *out,
+            bool *forgotten)
 {
     const pyri_lineage *l = &a->schema.lineage;
-    pyri_bytes bytes;
+    pyri_version_get get = {0};
     bool found = false;
     int err = 0;
     *out = (pyri_record){.kind = PYR_KIND_CREATE};
+    *forgotten = false;
     if (label != l->line[0].first) {
         err = pyri_engine_get_version(a->engine, r,
                                       pyri_lineage_owner(l, label), label,
-                                      &bytes, &found);
+                                      &get);
+        found = get.found;
         if (err == 0 && !found)
-            err = pyri_fail(PYR_ENOVERSION,
-                            "version %lld of array '%s' has no record",
-                            (long long)(label - a->first), a->name);
+            err = fail_forgotten(a, label);
         if (err == 0)
-            err = pyri_record_decode_root(bytes, out);
+            err = pyri_record_decode_root(get.record, out);
+        if (err < 0)
+            return err;
+        /* an ancestor's snapshot is ours as long as we say so */
+        *forgotten = label > a->first ? get.forgotten : false;
+        if (label == a->first)
+            err = pyri_array_is_gone(a, r, forgotten);
         if (err < 0)
             return err;
     }
@@ -57,7 +71,7 @@ pyri_snapshot_open_label(pyri_array *a, pyri_reader *r, uint64_t label,
     s->reader = r;
     s->borrowed = true;
     s->label = label;
-    int err = load_record(a, r, label, &s->record);
+    int err = load_record(a, r, label, &s->record, &s->forgotten);
     if (err < 0)
         return err;
     if (s->record.form.ndim != a->schema.ndim ||
@@ -100,7 +114,10 @@ pyri_snapshot_open(pyri_array *a, pyr_version v, pyri_snapshot *s)
     if ((err = pyri_snapshot_open_label(a, r, label, s)) < 0)
         goto fail;
     s->borrowed = false;
-    return 0;
+    if (!s->forgotten)
+        return 0;
+    pyri_record_fini(&s->record);
+    err = fail_forgotten(a, label);
 fail:
     pyri_engine_end(a->engine, r);
     return err;
@@ -208,11 +225,13 @@ show(const teller *t, const pyri_record *r, pyr_change *change)
 }
 
 static int
-tell(void *ctx, uint64_t label, pyri_bytes bytes)
+tell(void *ctx, uint64_t label, const pyri_version_get *v)
 {
     const teller *t = ctx;
     pyri_record r;
-    int err = pyri_record_decode(bytes, &r);
+    if (v->forgotten)
+        return 0;
+    int err = pyri_record_decode(v->record, &r);
     if (err < 0)
         return pyri_fail_at(err, "array '%s', version %llu", t->a->name,
                             (unsigned long long)(label - t->a->first));
@@ -233,10 +252,13 @@ tell(void *ctx, uint64_t label, pyri_bytes bytes)
 }
 
 static int
-tell_first(const teller *t)
+tell_first(const teller *t, pyri_reader *r)
 {
     const pyri_schema *s = &t->a->schema;
-    bool clone = s->clone_of[0];
+    bool gone, clone = s->clone_of[0];
+    int err = pyri_array_is_gone(t->a, r, &gone);
+    if (err < 0 || gone)
+        return err;
     pyr_change change = {.kind = clone ? PYR_KIND_CLONE : PYR_KIND_CREATE,
                          .time_ns = s->created_ns,
                          .who = s->who,
@@ -268,13 +290,13 @@ pyri_history(pyri_array *a, pyr_version first, pyr_version last,
         goto out;
     }
     if (first == 0)
-        err = tell_first(&t);
+        err = tell_first(&t, r);
     if (err == 0 && (first > 0 || last > 0))
         err = pyri_engine_scan_versions(
             a->engine, r, a->id, a->first + (first ? first : 1),
             a->first + (last ? last : 1), tell, &t);
     if (err == 0 && last == 0 && first > 0)
-        err = tell_first(&t);
+        err = tell_first(&t, r);
 out:
     pyri_engine_end(a->engine, r);
     return err;

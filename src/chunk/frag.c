@@ -17,7 +17,7 @@
  *   48    16  digest of mask and cells
  *   64   8*n  table: XXH3 (64 bits) of each 4096 bytes of payload
  *
- * padded with zeros to a multiple of 4096 if the payload has a block or more,
+ * padded with zeros to a multiple of 4096 if the payload has 64 KiB or more,
  * else to a multiple of 8. All numbers are little-endian.
  *
  * The digest vouches for the cells, not for their stored form: it is the

@@ -11,8 +11,8 @@
  * The table holds one XXH3 checksum for every PYRI_BLOCK bytes of payload, so
  * that a small read verifies just the blocks it touches; the description holds
  * the checksum of the head, and is itself guarded by the node it stands in.
- * Blobs with a payload of a block or more are aligned: the payload begins on a
- * page, and so does each block.
+ * Blobs with a payload of PYRI_LARGE bytes or more are aligned: the payload
+ * begins on a page, and so does each block.
  */
 #ifndef PYRI_CHUNK_FRAG_H
 #define PYRI_CHUNK_FRAG_H
@@ -21,7 +21,10 @@
 
 #include <sys/uio.h>
 
-enum { PYRI_BLOCK = 4096 }; /* bytes of payload behind one checksum */
+enum {
+    PYRI_BLOCK = 4096,     /* bytes of payload behind one checksum */
+    PYRI_LARGE = 64 << 10  /* smaller payloads are verified as a whole */
+};
 
 typedef enum pyri_frag_kind {
     PYRI_FRAG_SAME,   /* every cell is `bits`; no blob */
@@ -90,7 +93,7 @@ uint64_t pyri_frag_blob_size(const pyri_frag *f);
 static inline bool
 pyri_frag_aligned(const pyri_frag *f)
 {
-    return f->stored >= PYRI_BLOCK;
+    return f->stored >= PYRI_LARGE;
 }
 uint64_t pyri_frag_mask_size(const pyri_frag *f, int ndim); /* 0 if none */
 

@@ -14,7 +14,9 @@
  *   - any thread may call, any number at once; the engine locks for itself;
  *   - arguments are borrowed for the call; what is returned as a view lives
  *     until the reader that it was got through ends;
- *   - what a returned call stored, a later call anywhere finds;
+ *   - what a returned call stored, a later call anywhere finds; but a blob may
+ *     be found through this store in this process only, until a version that
+ *     names it is complete;
  *   - calls take batches: a cluster keeps them all in the air at once, the
  *     embedded engine just loops;
  *   - every failure goes through pyri_fail(): PYR_ENOTFOUND, PYR_EEXIST,
@@ -181,6 +183,9 @@ typedef struct pyri_complete {
     const pyri_blob *blobs; /* that its nodes are the first to name */
     size_t nblobs;
     pyri_bytes record;     /* its provenance */
+    uint64_t needs_array, needs; /* a version that must not be forgotten yet:
+                              else PYR_ENOVERSION, and nothing is stored;
+                              0: none */
     uint64_t latest;       /* set: newest published version afterwards */
 } pyri_complete;
 

@@ -48,6 +48,25 @@ put_blob(pyri_engine *e, blob *b)
     return err;
 }
 
+/* Complete a version, record "1" and a node of that name, that names blobs. */
+static void
+name_blobs(pyri_engine *e, const pyri_ticket *t, const blob *blobs, size_t n)
+{
+    pyri_blob list[8];
+    pyri_node_put node = {text("1"), text("1")};
+    for (size_t i = 0; i < n; i++)
+        list[i] = (pyri_blob){blobs[i].ref, blobs[i].size};
+    pyri_complete c = {.array = t->array,
+                       .version = t->version,
+                       .shape = t->shape,
+                       .nodes = &node,
+                       .nnodes = 1,
+                       .blobs = list,
+                       .nblobs = n,
+                       .record = text("1")};
+    OK(pyri_engine_complete(e, &c));
+}
+
 /* Whether a range of a blob reads back as it was put. */
 static bool
 range_is(pyri_engine *e, const blob *b, uint64_t offset, uint64_t size)
@@ -283,6 +302,8 @@ put_and_get_blobs(void *arg)
         WORKED(w, put_blob(w->e, b) == 0);
         if (i % 20 == 0)
             WORKED(w, pyri_engine_sync(w->e) == 0);
+        pyri_ticket t = take(w->e, ARRAY, "");
+        name_blobs(w->e, &t, b, 1);
         atomic_store(&board->done[w->number], i + 1);
         read_others(w, board, i);
     }
@@ -292,7 +313,7 @@ put_and_get_blobs(void *arg)
 static void
 many_threads_put_and_get_blobs_at_once(void)
 {
-    pyri_engine *e = fresh();
+    pyri_engine *e = fresh_with_array();
     static blob_board board;
     memset(&board, 0, sizeof board);
     run_threads(e, put_and_get_blobs, &board);

@@ -25,7 +25,7 @@ reopening_keeps_everything(void)
     OK(put_blob(e, &blobs[1]));
     OK(pyri_engine_sync(e));
     pyri_ticket first = take_shape(e, NULL, 0, 11);
-    OK(complete_with_node(e, &first, "1"));
+    name_blobs(e, &first, blobs, 2);
     pyri_ticket second = take(e, ARRAY, "claim"), third = take(e, ARRAY, "");
     OK(complete_with_node(e, &third, "3"));
     pyri_engine_close(e);
@@ -114,7 +114,7 @@ many_processes_put_and_get_blobs_at_once(void)
     blob_board *board = mmap(NULL, sizeof *board, PROT_READ | PROT_WRITE,
                              MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     REQUIRE(board != MAP_FAILED);
-    pyri_engine_close(fresh());
+    pyri_engine_close(fresh_with_array());
     pid_t pids[THREADS];
     for (int i = 0; i < THREADS; i++)
         pids[i] = start_process(process_put_and_get, i, board);

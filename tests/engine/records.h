@@ -109,7 +109,7 @@ static void
 the_status_counts_what_is_there(void)
 {
     pyri_engine *e = fresh_with_array();
-    static uint8_t bytes[10000];
+    static uint8_t bytes[100000];
     struct iovec iov = {bytes, sizeof bytes};
     pyri_blob_put put = {.iov = &iov, .niov = 1, .size = sizeof bytes};
     OK(pyri_engine_put_blobs(e, &put, 1));

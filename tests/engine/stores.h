@@ -223,7 +223,7 @@ make_array(pyri_engine *e, uint64_t array, uint64_t latest)
 {
     pyri_edit edit = {.kind = PYRI_EDIT_ARRAY,
                       .array = array,
-                      .latest = latest,
+                      .version = latest,
                       .ndim = NDIM,
                       .shape = SHAPE};
     OK(pyri_engine_edit(e, &edit, 1));
@@ -287,11 +287,11 @@ static bool
 version_is(pyri_engine *e, uint64_t array, uint64_t version, const char *record)
 {
     pyri_reader *r;
-    pyri_bytes got;
-    bool found;
+    pyri_version_get got;
     OK(pyri_engine_begin(e, &r));
-    OK(pyri_engine_get_version(e, r, array, version, &got, &found));
-    bool is = found == (record != NULL) && (!record || same(got, text(record)));
+    OK(pyri_engine_get_version(e, r, array, version, &got));
+    bool is = got.found == (record != NULL) &&
+              (!record || same(got.record, text(record)));
     pyri_engine_end(e, r);
     return is;
 }

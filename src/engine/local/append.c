@@ -161,7 +161,7 @@ retire(pyri_site *s, pyri_segment *g)
         sync_segment(s, g) < 0)
         poison(s, g, EIO);
     if (g->fd >= 0)
-        pyri_place_forget(s, g->where);
+        pyri_place_full(s, g->where);
     pthread_mutex_lock(&s->segments.lock);
     remove_segment(&s->segments, g);
     pthread_mutex_unlock(&s->segments.lock);
@@ -354,6 +354,7 @@ pyri_segments_fini(pyri_site *s)
             pyri_place_leave(s, g->where);
         drop_ref(g);
     }
+    pyri_place_done(s);
     pthread_cond_destroy(&p->freed);
     pthread_mutex_destroy(&p->opening);
     pthread_mutex_destroy(&p->lock);

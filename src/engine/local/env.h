@@ -34,6 +34,13 @@ typedef struct pyri_env_plan {
  */
 int pyri_env_open(const pyri_env_plan *plan, MDB_env **out);
 
+/* The oldest transaction that any reader sees; the newest if there are
+ * none. */
+uint64_t pyri_env_oldest_reader(MDB_env *env);
+/* Make holes of pages that are free and that no reader sees. Adds to *bytes
+ * what the file became smaller by. */
+int pyri_env_punch(MDB_env *env, uint64_t *bytes);
+
 /* Transactions. A write transaction is the caller's thread's own. */
 /* A reader that died in a read keeps old pages from being used again, until
  * someone notices. */

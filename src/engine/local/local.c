@@ -98,6 +98,7 @@ free_site(pyri_site *s)
     if (locked)
         pyri_sys_close(fd);
     pyri_maps_free(s->maps);
+    pyri_small_fini(&s->small);
     pyri_dirs_fini(&s->dirs);
     pyri_format_fini(&s->format);
     free(s->path);
@@ -120,12 +121,15 @@ new_site(const char *path, pyri_format *format, bool readonly, pyri_site **out)
     pthread_mutex_init(&s->dirs.lock, NULL);
     pyri_publisher_init(&s->publisher);
     pyri_segments_init(&s->segments);
+    pyri_small_init(&s->small);
+    s->upkeep_fd = -1;
     int err = 0;
     if (!(s->path = pyri_sys_realpath(path, NULL)))
         err = pyri_fail_errno(errno, "%s", path);
     if (err == 0 &&
         (err = pyri_dirs_init(&s->dirs, s->path, &s->format)) == 0 &&
-        (err = pyri_maps_new(&s->maps)) == 0)
+        (err = pyri_maps_new(&s->maps)) == 0 &&
+        (err = pyri_small_open(&s->small)) == 0)
         err = pyri_meta_open(s, readonly);
     if (err < 0) {
         free_site(s);
@@ -316,7 +320,27 @@ static int
 local_put_blobs(pyri_engine *e, pyri_blob_put *puts, size_t n)
 {
     int err = check_site(site_of(e));
-    return err < 0 ? err : pyri_segments_put(site_of(e), puts, n);
+    for (size_t i = 0; i < n && err == 0; i++)
+        err = pyri_small_fits(site_of(e), &puts[i])
+                  ? pyri_small_put(site_of(e), &puts[i])
+                  : pyri_segments_put(site_of(e), &puts[i], 1);
+    return err;
+}
+
+static void
+local_vouch(pyri_engine *e, pyri_ref ref)
+{
+    pyri_small_vouch(site_of(e), ref);
+}
+
+static void
+local_drop_blobs(pyri_engine *e, const pyri_blob *blobs, size_t n)
+{
+    for (size_t i = 0; i < n && !is_stale(site_of(e)); i++)
+        if (blobs[i].ref.a & PYRI_SMALL_BIT)
+            pyri_small_drop(site_of(e), blobs[i].ref);
+        else
+            pyri_settle_drop(site_of(e), &blobs[i]);
 }
 
 static int
@@ -385,9 +409,9 @@ local_wait(pyri_engine *e, uint64_t array, uint64_t version, int timeout_ms)
 
 static int
 local_get_version(pyri_engine *e, pyri_reader *r, uint64_t array,
-                  uint64_t version, pyri_bytes *record, bool *found)
+                  uint64_t version, pyri_version_get *out)
 {
-    return pyri_meta_get_version(site_of(e), r, array, version, record, found);
+    return pyri_meta_get_version(site_of(e), r, array, version, out);
 }
 
 static int
@@ -397,6 +421,68 @@ local_scan_versions(pyri_engine *e, pyri_reader *r, uint64_t array,
 {
     return pyri_meta_scan_versions(site_of(e), r, array, first, last, each,
                                    ctx);
+}
+
+static int
+local_begin_upkeep(pyri_engine *e)
+{
+    int err = check_site(site_of(e));
+    return err < 0 ? err : pyri_settle_lock(site_of(e));
+}
+
+static void
+local_end_upkeep(pyri_engine *e)
+{
+    if (!is_stale(site_of(e)))
+        pyri_settle_unlock(site_of(e));
+}
+
+static int
+local_scan_forgotten(pyri_engine *e, pyri_reader *r, pyri_forgotten_fn *each,
+                     void *ctx)
+{
+    return pyri_erase_scan_forgotten(site_of(e), r, each, ctx);
+}
+
+static int
+local_erase(pyri_engine *e, pyri_erase *x)
+{
+    int err = check_site(site_of(e));
+    return err < 0 ? err : pyri_erase_run(site_of(e), x);
+}
+
+static int
+local_settle(pyri_engine *e, pyri_settled *out)
+{
+    int err = check_site(site_of(e));
+    return err < 0 ? err : pyri_settle(site_of(e), out);
+}
+
+static int
+local_scan_nodes(pyri_engine *e, pyri_reader *r, uint64_t array,
+                 pyri_node_fn *each, void *ctx)
+{
+    return pyri_meta_scan_nodes(site_of(e), r, array, each, ctx);
+}
+
+typedef struct blob_teller {
+    pyri_blob_fn *each;
+    void *ctx;
+} blob_teller;
+
+static int
+tell_blob(void *ctx, const pyri_named_blob *b)
+{
+    const blob_teller *t = ctx;
+    return t->each(t->ctx, &b->blob, b->array, b->version);
+}
+
+static int
+local_scan_blobs(pyri_engine *e, pyri_reader *r, pyri_blob_fn *each, void *ctx)
+{
+    blob_teller t = {each, ctx};
+    return pyri_blobs_scan(site_of(e), r->txn, (pyri_ref){0, 0}, tell_blob,
+                           &t);
 }
 
 static int
@@ -419,6 +505,8 @@ const pyri_engine_ops pyri_engine_local = {
     .put_blobs = local_put_blobs,
     .sync = local_sync,
     .get_blobs = local_get_blobs,
+    .vouch = local_vouch,
+    .drop_blobs = local_drop_blobs,
     .latest = local_latest,
     .take = local_take,
     .renew = local_renew,
@@ -427,5 +515,12 @@ const pyri_engine_ops pyri_engine_local = {
     .wait = local_wait,
     .get_version = local_get_version,
     .scan_versions = local_scan_versions,
+    .begin_upkeep = local_begin_upkeep,
+    .end_upkeep = local_end_upkeep,
+    .scan_forgotten = local_scan_forgotten,
+    .erase = local_erase,
+    .settle = local_settle,
+    .scan_nodes = local_scan_nodes,
+    .scan_blobs = local_scan_blobs,
     .status = local_status,
 };

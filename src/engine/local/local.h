@@ -107,6 +107,8 @@ int pyri_dirs_get(pyri_site *s, size_t i, int *fd);
 typedef struct pyri_placement {
     size_t dir;
     uint32_t id;
+    bool dead; /* of a chosen one: its writer died, and may have left what
+                  nobody will name */
 } pyri_placement;
 
 int pyri_place_choose(pyri_site *s, uint64_t exclude, pyri_placement *out);
@@ -115,6 +117,15 @@ int pyri_place_choose(pyri_site *s, uint64_t exclude, pyri_placement *out);
 int pyri_place_enter(pyri_site *s, pyri_placement p);
 int pyri_place_leave(pyri_site *s, pyri_placement p);
 int pyri_place_forget(pyri_site *s, pyri_placement p);
+/* Note that it is full; what this site put there may not be named yet. */
+int pyri_place_full(pyri_site *s, pyri_placement p);
+/* All that this site put anywhere is named: it closes. */
+int pyri_place_done(pyri_site *s);
+/* Take a segment that no living writer has, to look through it; *mine is
+ * false if one has. *full: nobody will append to it. */
+int pyri_place_claim(pyri_site *s, pyri_placement p, bool *mine, bool *full);
+/* Gives the segments whose writers died. */
+int pyri_place_dead(pyri_site *s, pyri_placement **list, size_t *n);
 /* Segments appended to by living writers, per directory. */
 int pyri_place_load(pyri_site *s, uint64_t load[PYRI_MAX_DIRS]);
 
@@ -149,6 +160,74 @@ void pyri_segments_fini(pyri_site *s);
 int pyri_segments_put(pyri_site *s, pyri_blob_put *puts, size_t n);
 int pyri_segments_sync(pyri_site *s);
 
+/* --- blobs.c: which blobs there are, and the small ones ------------------- */
+
+#define PYRI_SMALL_BIT (UINT64_C(1) << 63) /* of a reference's a */
+#define PYRI_SMALL_BLOB ((64 << 10) + 256)  /* the largest, head included */
+#define PYRI_SMALL_WAITING (1 << 20)        /* bytes that may wait */
+enum { PYRI_PENDING_BUCKETS = 64, PYRI_TRUST_BITS = 15 };
+
+typedef struct pyri_pending pyri_pending;
+
+typedef struct pyri_small {
+    _Atomic uint64_t count;   /* put, ever: names them */
+    _Atomic uint64_t waiting; /* bytes */
+    _Atomic uint64_t *trusted;
+    pthread_mutex_t lock; /* guards what is below */
+    pyri_pending *pending[PYRI_PENDING_BUCKETS];
+} pyri_small;
+
+void pyri_small_init(pyri_small *t);
+int pyri_small_open(pyri_small *t);
+void pyri_small_fini(pyri_small *t);
+/* Is it small, and may it wait in memory? */
+bool pyri_small_fits(pyri_site *s, const pyri_blob_put *put);
+int pyri_small_put(pyri_site *s, pyri_blob_put *put);
+void pyri_small_drop(pyri_site *s, pyri_ref ref);
+void pyri_small_vouch(pyri_site *s, pyri_ref ref);
+int pyri_small_get(pyri_site *s, pyri_reader *r, pyri_blob_get *g);
+
+typedef struct pyri_named_blob {
+    pyri_blob blob;
+    uint64_t array, version;
+} pyri_named_blob;
+
+/* List the blobs of a version, and store the small ones; and after that. */
+int pyri_blobs_name(pyri_site *s, struct MDB_txn *txn,
+                    const pyri_complete *c);
+void pyri_blobs_named(pyri_site *s, const pyri_complete *c);
+int pyri_blobs_erase(pyri_site *s, struct MDB_txn *txn, pyri_ref ref,
+                     pyri_named_blob *was, bool *found);
+/* A result other than 0 ends the walk and is returned. */
+typedef int pyri_named_blob_fn(void *ctx, const pyri_named_blob *b);
+int pyri_blobs_scan(pyri_site *s, struct MDB_txn *txn, pyri_ref from,
+                    pyri_named_blob_fn *each, void *ctx);
+
+/* --- erase.c: forgotten versions, and erasing ----------------------------- */
+
+enum { PYRI_LIMBO_KEY = 24 };
+
+int pyri_erase_forget(pyri_site *s, struct MDB_txn *txn, const pyri_edit *e);
+int pyri_erase_scan_forgotten(pyri_site *s, pyri_reader *r,
+                              pyri_forgotten_fn *each, void *ctx);
+int pyri_erase_run(pyri_site *s, pyri_erase *x);
+/* The blobs of versions that never were published. */
+int pyri_erase_unpublished(pyri_site *s, struct MDB_txn *txn);
+
+/* --- settle.c: giving space back to the system ---------------------------- */
+
+int pyri_settle_lock(pyri_site *s);
+void pyri_settle_unlock(pyri_site *s);
+int pyri_settle(pyri_site *s, pyri_settled *out);
+/* A blob in a segment that no version will name. */
+void pyri_settle_drop(pyri_site *s, const pyri_blob *b);
+/* Punch out all that is not named of a segment that is ours alone, and remove
+ * it if that is all. */
+int pyri_settle_sweep(pyri_site *s, pyri_placement p, bool *empty,
+                      uint64_t *bytes);
+/* List all segments there are, to be looked through later. */
+int pyri_settle_note_old(pyri_site *s, struct MDB_txn *txn);
+
 /* --- map.c: segments mapped for reading ---------------------------------- */
 
 typedef struct pyri_map pyri_map;
@@ -173,6 +252,10 @@ struct pyri_reader {
     struct MDB_cursor *nodes; /* where the last node was found; NULL until one
                                  is asked for */
     bool nodes_begun;
+    struct {
+        pyri_ref ref;
+        pyri_bytes bytes;
+    } small; /* the one that was got last */
     pyri_map **held;     /* mapped segments in use; the latest last */
     size_t nheld, held_room;
 };
@@ -247,7 +330,8 @@ int pyri_meta_version_shape(pyri_site *s, struct MDB_txn *txn, uint64_t array,
                             uint64_t version, pyri_head *head, bool *has);
 int pyri_meta_put_nodes(pyri_site *s, struct MDB_txn *txn,
                         const pyri_complete *c);
-/* Delete what was stored for versions that never were published. */
+/* After a restart of the machine: delete what was stored for versions that
+ * never were published, and list the segments there are. */
 int pyri_meta_drop_unpublished(pyri_site *s);
 
 int pyri_meta_get_record(pyri_site *s, pyri_reader *r, pyri_bytes key,
@@ -258,7 +342,19 @@ int pyri_meta_edit(pyri_site *s, const pyri_edit *edits, size_t n);
 int pyri_meta_get_nodes(pyri_site *s, pyri_reader *r, pyri_node_get *gets,
                         size_t n);
 int pyri_meta_get_version(pyri_site *s, pyri_reader *r, uint64_t array,
-                          uint64_t version, pyri_bytes *record, bool *found);
+                          uint64_t version, pyri_version_get *out);
+/* PYR_ENOVERSION if that version is forgotten or has gone. */
+int pyri_meta_kept(pyri_site *s, struct MDB_txn *txn, const pyri_edit *e);
+/* Mark it; *found is false if it was, or has gone. */
+int pyri_meta_mark_forgotten(pyri_site *s, struct MDB_txn *txn, uint64_t array,
+                             uint64_t version, bool *found);
+int pyri_meta_drop_version(pyri_site *s, struct MDB_txn *txn, uint64_t array,
+                           uint64_t version);
+/* Adds its size to *bytes; nothing if it is not there. */
+int pyri_meta_drop_node(pyri_site *s, struct MDB_txn *txn, pyri_bytes key,
+                        uint64_t *bytes);
+int pyri_meta_scan_nodes(pyri_site *s, pyri_reader *r, uint64_t array,
+                         pyri_node_fn *each, void *ctx);
 int pyri_meta_scan_versions(pyri_site *s, pyri_reader *r, uint64_t array,
                             uint64_t first, uint64_t last,
                             pyri_version_fn *each, void *ctx);
@@ -320,7 +416,7 @@ struct pyri_site {
 
     atomic_uint publications; /* of this site, counted */
     struct MDB_env *meta;
-    unsigned tree_db, records_db, main_db; /* of meta */
+    unsigned tree_db, records_db, main_db, blobs_db, limbo_db; /* of meta */
     bool meta_readonly;
 
     pthread_mutex_t lock; /* guards the change from no live part to one, and
@@ -336,7 +432,9 @@ struct pyri_site {
     pyri_publisher publisher;
     pyri_dirs dirs;
     pyri_segments segments;
+    pyri_small small;
     pyri_maps *maps;
+    int upkeep_fd; /* of whoever gives space back */
 };
 
 #endif

@@ -433,6 +433,8 @@ get_one(pyri_site *s, pyri_reader *r, pyri_blob_get *g)
 {
     pyri_map *m = NULL;
     uint64_t from, end;
+    if (g->ref.a & PYRI_SMALL_BIT)
+        return pyri_small_get(s, r, g);
     int err = get_map(s, r, g->ref.a, &m);
     if (err < 0)
         return err;
@@ -449,9 +451,9 @@ get_one(pyri_site *s, pyri_reader *r, pyri_blob_get *g)
     if (g->size > 0 && (err = fault_in(s, m, from, g->size)) < 0)
         return err;
     g->data = g->size > 0 ? m->base + from : m->base;
-    /* Only aligned blobs have pages of their own. */
-    g->seen = g->ref.b % PYRI_PAGE == 0 ? m->seen : NULL;
+    g->seen = m->seen;
     g->seen_first = g->ref.b / PYRI_PAGE;
+    g->trusted = false;
     return 0;
 }
 

@@ -5,8 +5,10 @@
  *
  *   main      'h' array          -> head: latest, ndim, shape[ndim]
  *   records   key                -> value
- *   tree      array version      -> ndim (1 byte), shape[ndim], provenance
+ *   tree      array version      -> ndim (1 byte; plus 128: it is forgotten),
+ *                                   shape[ndim], provenance
  *             array version 'n' ... -> a node
+ *   blobs, limbo                 see blobs.c and erase.c
  *
  * The tree above chooses the keys of nodes, and begins them with array and
  * version; the 'n' is put in here, so that no key is mistaken for a version's.
@@ -29,7 +31,12 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-enum { HEAD_KEY = 9, VERSION_KEY = 16, MAX_HEAD = 16 + 8 * PYR_MAX_DIMS };
+enum {
+    HEAD_KEY = 9,
+    VERSION_KEY = 16,
+    MAX_HEAD = 16 + 8 * PYR_MAX_DIMS,
+    FORGOTTEN = 0x80
+};
 
 /* --- opening ------------------------------------------------------------- */
 
@@ -39,7 +46,9 @@ open_databases(pyri_site *s, MDB_txn *txn, unsigned flags)
     int rc;
     if ((rc = mdb_dbi_open(txn, NULL, 0, &s->main_db)) != 0 ||
         (rc = mdb_dbi_open(txn, "tree", flags, &s->tree_db)) != 0 ||
-        (rc = mdb_dbi_open(txn, "records", flags, &s->records_db)) != 0)
+        (rc = mdb_dbi_open(txn, "records", flags, &s->records_db)) != 0 ||
+        (rc = mdb_dbi_open(txn, "blobs", flags, &s->blobs_db)) != 0 ||
+        (rc = mdb_dbi_open(txn, "limbo", flags, &s->limbo_db)) != 0)
         return pyri_fail_mdb(rc, "%s/meta", s->path);
     return 0;
 }
@@ -231,24 +240,32 @@ pyri_meta_put_version(pyri_site *s, MDB_txn *txn, const pyri_complete *c,
     return pyri_env_put_two(txn, s->tree_db, key, sizeof key, head, c->record);
 }
 
+/* Of a version's value that is there at all. */
+static int
+ndim_of(const MDB_val *v)
+{
+    return *(const uint8_t *)v->mv_data & ~FORGOTTEN;
+}
+
 static int
 check_version(const MDB_val *v, uint64_t array, uint64_t version)
 {
-    const uint8_t *at = v->mv_data;
-    if (v->mv_size >= 1 && at[0] >= 1 && at[0] <= PYR_MAX_DIMS &&
-        v->mv_size >= 1 + 8 * (size_t)at[0])
+    if (v->mv_size >= 1 && ndim_of(v) >= 1 && ndim_of(v) <= PYR_MAX_DIMS &&
+        v->mv_size >= 1 + 8 * (size_t)ndim_of(v))
         return 0;
     return pyri_fail(PYR_ECORRUPT, "the record of version %llu of array %llu "
                      "is damaged", (unsigned long long)version,
                      (unsigned long long)array);
 }
 
-static pyri_bytes
-record_of(const MDB_val *v)
+static pyri_version_get
+tell_version(const MDB_val *v)
 {
     const uint8_t *at = v->mv_data;
-    size_t head = 1 + 8 * (size_t)at[0];
-    return (pyri_bytes){at + head, v->mv_size - head};
+    size_t head = 1 + 8 * (size_t)ndim_of(v);
+    return (pyri_version_get){.found = true,
+                              .forgotten = at[0] & FORGOTTEN,
+                              .record = {at + head, v->mv_size - head}};
 }
 
 int
@@ -262,7 +279,7 @@ pyri_meta_version_shape(pyri_site *s, MDB_txn *txn, uint64_t array,
     if (err < 0 || !*has || (err = check_version(&v, array, version)) < 0)
         return err;
     const uint8_t *at = v.mv_data;
-    for (int d = 0; d < head->ndim && d < at[0]; d++)
+    for (int d = 0; d < head->ndim && d < ndim_of(&v); d++)
         head->shape[d] = pyri_load64(at + 1 + 8 * d);
     return 0;
 }
@@ -397,9 +414,37 @@ make_array(pyri_site *s, MDB_txn *txn, const pyri_edit *e)
                          (unsigned long long)e->array);
     if (e->ndim < 1 || e->ndim > PYR_MAX_DIMS)
         return pyri_fail(PYR_EINVAL, "an array of %d dimensions", e->ndim);
-    head = (pyri_head){.latest = e->latest, .ndim = e->ndim};
+    head = (pyri_head){.latest = e->version, .ndim = e->ndim};
     memcpy(head.shape, e->shape, (size_t)e->ndim * sizeof head.shape[0]);
     return pyri_meta_put_head(s, txn, e->array, &head);
+}
+
+int
+pyri_meta_kept(pyri_site *s, MDB_txn *txn, const pyri_edit *e)
+{
+    uint8_t key[VERSION_KEY];
+    pyri_head head = {0};
+    MDB_val v;
+    bool found;
+    version_key(key, e->array, e->version);
+    int err = pyri_meta_head(s, txn, e->array, &head);
+    if (err == 0)
+        err = pyri_env_get(txn, s->tree_db, key, sizeof key, &v, &found);
+    if (err < 0)
+        return err;
+    if (e->version <= head.latest && found && !tell_version(&v).forgotten)
+        return 0;
+    return pyri_fail(PYR_ENOVERSION, "version %llu was forgotten",
+                     (unsigned long long)e->version);
+}
+
+static bool
+has_value(bool found, const MDB_val *v, pyri_bytes want)
+{
+    if (!found || want.size == 0)
+        return !found && want.size == 0;
+    return v->mv_size == want.size &&
+           memcmp(v->mv_data, want.data, want.size) == 0;
 }
 
 static int
@@ -407,6 +452,10 @@ apply_edit(pyri_site *s, MDB_txn *txn, const pyri_edit *e)
 {
     if (e->kind == PYRI_EDIT_ARRAY)
         return make_array(s, txn, e);
+    if (e->kind == PYRI_EDIT_FORGET)
+        return pyri_erase_forget(s, txn, e);
+    if (e->kind == PYRI_EDIT_KEPT)
+        return pyri_meta_kept(s, txn, e);
     if (e->key.size == 0 || e->key.size > PYRI_MAX_KEY)
         return pyri_fail(PYR_EINVAL, "a record's key cannot have %zu bytes",
                          e->key.size);
@@ -418,6 +467,11 @@ apply_edit(pyri_site *s, MDB_txn *txn, const pyri_edit *e)
                            &found);
     if (err < 0)
         return err;
+    if (e->kind == PYRI_EDIT_SAME)
+        return has_value(found, &v, e->value)
+                   ? 0
+                   : pyri_fail(PYR_EFENCED, "record %.*s has changed",
+                               (int)e->key.size, (const char *)e->key.data);
     if (e->kind == PYRI_EDIT_CREATE && found)
         return pyri_fail(PYR_EEXIST, "record %.*s exists", (int)e->key.size,
                          (const char *)e->key.data);
@@ -452,21 +506,22 @@ pyri_meta_edit(pyri_site *s, const pyri_edit *edits, size_t n)
 
 int
 pyri_meta_get_version(pyri_site *s, pyri_reader *r, uint64_t array,
-                      uint64_t version, pyri_bytes *record, bool *found)
+                      uint64_t version, pyri_version_get *out)
 {
     pyri_head head = {0};
     uint8_t key[VERSION_KEY];
     MDB_val v;
-    *record = (pyri_bytes){0};
-    *found = false;
+    bool found;
     int err = pyri_meta_head(s, r->txn, array, &head);
     if (err < 0 || version > head.latest)
         return err;
     version_key(key, array, version);
-    err = pyri_env_get(r->txn, s->tree_db, key, sizeof key, &v, found);
-    if (err < 0 || !*found || (err = check_version(&v, array, version)) < 0)
+    err = pyri_env_get(r->txn, s->tree_db, key, sizeof key, &v, &found);
+    if (err == 0 && !found)
+        out->forgotten = true;
+    if (err < 0 || !found || (err = check_version(&v, array, version)) < 0)
         return err;
-    *record = record_of(&v);
+    *out = tell_version(&v);
     return 0;
 }
 
@@ -522,8 +577,10 @@ walk_versions(MDB_cursor *cursor, uint64_t array, uint64_t first,
         int err = seek_version(cursor, array, &v, down, &value, &more);
         if (err < 0 || !more || (down ? v < last : v > last))
             return err;
-        if ((err = check_version(&value, array, v)) < 0 ||
-            (err = each(ctx, v, record_of(&value))) != 0)
+        if ((err = check_version(&value, array, v)) < 0)
+            return err;
+        pyri_version_get get = tell_version(&value);
+        if ((err = each(ctx, v, &get)) != 0)
             return err;
         if (v == last)
             return 0;
@@ -553,10 +610,97 @@ pyri_meta_scan_versions(pyri_site *s, pyri_reader *r, uint64_t array,
     return err;
 }
 
+/* --- what goes ----------------------------------------------------------- */
+
+int
+pyri_meta_mark_forgotten(pyri_site *s, MDB_txn *txn, uint64_t array,
+                         uint64_t version, bool *found)
+{
+    uint8_t key[VERSION_KEY];
+    MDB_val v;
+    version_key(key, array, version);
+    int err = pyri_env_get(txn, s->tree_db, key, sizeof key, &v, found);
+    if (err < 0 || !*found || (err = check_version(&v, array, version)) < 0)
+        return err;
+    if (tell_version(&v).forgotten) {
+        *found = false;
+        return 0;
+    }
+    uint8_t first = (uint8_t)(ndim_of(&v) | FORGOTTEN);
+    pyri_bytes rest = {(const uint8_t *)v.mv_data + 1, v.mv_size - 1};
+    return pyri_env_put_two(txn, s->tree_db, key, sizeof key,
+                            (pyri_bytes){&first, 1}, rest);
+}
+
+int
+pyri_meta_drop_version(pyri_site *s, MDB_txn *txn, uint64_t array,
+                       uint64_t version)
+{
+    uint8_t key[VERSION_KEY];
+    MDB_val v;
+    bool found;
+    version_key(key, array, version);
+    int err = pyri_env_get(txn, s->tree_db, key, sizeof key, &v, &found);
+    if (err < 0 || !found || (err = check_version(&v, array, version)) < 0)
+        return err;
+    if (!tell_version(&v).forgotten)
+        return pyri_fail(PYR_EINVAL, "version %llu is not forgotten",
+                         (unsigned long long)version);
+    return pyri_env_delete(txn, s->tree_db, key, sizeof key, &found);
+}
+
+int
+pyri_meta_drop_node(pyri_site *s, MDB_txn *txn, pyri_bytes key,
+                    uint64_t *bytes)
+{
+    node_key k;
+    MDB_val v;
+    bool found;
+    int err = make_node_key(&k, key);
+    if (err < 0 ||
+        (err = pyri_env_get(txn, s->tree_db, k.bytes, k.size, &v, &found)) < 0 ||
+        !found)
+        return err;
+    *bytes += v.mv_size;
+    return pyri_env_delete(txn, s->tree_db, k.bytes, k.size, &found);
+}
+
+int
+pyri_meta_scan_nodes(pyri_site *s, pyri_reader *r, uint64_t array,
+                     pyri_node_fn *each, void *ctx)
+{
+    uint8_t bytes[8];
+    MDB_cursor *cursor;
+    MDB_val k = {sizeof bytes, bytes}, v;
+    bool more;
+    pyri_store64_be(bytes, array);
+    pyri_bytes prefix = {bytes, sizeof bytes};
+    int err = pyri_env_cursor(r->txn, s->tree_db, &cursor);
+    if (err < 0)
+        return err;
+    err = pyri_env_step(cursor, MDB_SET_RANGE, prefix, &k, &v, &more);
+    while (err == 0 && more) {
+        uint8_t key[PYRI_MAX_KEY];
+        if (k.mv_size > VERSION_KEY + 1 && k.mv_size <= PYRI_MAX_KEY + 1) {
+            memcpy(key, k.mv_data, VERSION_KEY); /* without the 'n' */
+            memcpy(key + VERSION_KEY,
+                   (const uint8_t *)k.mv_data + VERSION_KEY + 1,
+                   k.mv_size - VERSION_KEY - 1);
+            err = each(ctx, (pyri_bytes){key, k.mv_size - 1},
+                       (pyri_bytes){v.mv_data, v.mv_size});
+        }
+        if (err == 0)
+            err = pyri_env_step(cursor, MDB_NEXT, prefix, &k, &v, &more);
+    }
+    mdb_cursor_close(cursor);
+    return err;
+}
+
 /* --- after a restart of the machine -------------------------------------- */
 
 static int
-drop_above(pyri_site *s, MDB_txn *txn, uint64_t array, uint64_t latest)
+drop_above(pyri_site *s, MDB_txn *txn, uint64_t array, uint64_t latest,
+           bool *any)
 {
     uint8_t key[VERSION_KEY], prefix[8];
     MDB_cursor *cursor;
@@ -575,6 +719,7 @@ drop_above(pyri_site *s, MDB_txn *txn, uint64_t array, uint64_t latest)
         if (err == 0 && more) {
             int rc = mdb_cursor_del(cursor, 0);
             err = rc ? pyri_fail_mdb(rc, "delete metadata") : 0;
+            *any = true;
         }
     }
     mdb_cursor_close(cursor);
@@ -582,7 +727,7 @@ drop_above(pyri_site *s, MDB_txn *txn, uint64_t array, uint64_t latest)
 }
 
 static int
-drop_all_above(pyri_site *s, MDB_txn *txn)
+drop_all_above(pyri_site *s, MDB_txn *txn, bool *any)
 {
     MDB_cursor *cursor;
     MDB_val key = {1, (void *)(uintptr_t)"h"}, value;
@@ -597,7 +742,7 @@ drop_all_above(pyri_site *s, MDB_txn *txn)
         uint64_t array = key.mv_size == HEAD_KEY
             ? pyri_load64_be((const uint8_t *)key.mv_data + 1) : 0;
         if ((err = decode_head(&value, array, &head)) == 0 &&
-            (err = drop_above(s, txn, array, head.latest)) == 0)
+            (err = drop_above(s, txn, array, head.latest, any)) == 0)
             err = pyri_env_step(cursor, MDB_NEXT, prefix, &key, &value, &more);
     }
     mdb_cursor_close(cursor);
@@ -608,10 +753,13 @@ int
 pyri_meta_drop_unpublished(pyri_site *s)
 {
     MDB_txn *txn;
+    bool any = false;
     int err = pyri_env_write(s->meta, &txn);
     if (err < 0)
         return err;
-    if ((err = drop_all_above(s, txn)) == 0)
+    if ((err = drop_all_above(s, txn, &any)) == 0 &&
+        (!any || (err = pyri_erase_unpublished(s, txn)) == 0) &&
+        (err = pyri_settle_note_old(s, txn)) == 0)
         return pyri_env_commit(txn, "delete unpublished versions");
     mdb_txn_abort(txn);
     return err;

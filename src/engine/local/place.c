@@ -8,11 +8,14 @@
  *
  * The live environment lists the segments that can be appended to:
  *
- *   's' directory (2 bytes) segment (4), big-endian -> writer (8), slot (4)
+ *   's' directory (2 bytes) segment (4), big-endian ->
+ *       writer (8), slot (4), 1 if it is full (1)
  *
  * A segment whose writer closed the store (writer 0) or is dead is taken over
  * by the next who needs one in its directory, so that many short programs do
- * not leave many short segments.
+ * not leave many short segments. A full one stays on the list as long as its
+ * writer lives: what that has put there need not be named by a version yet,
+ * and must not be taken for an orphan.
  */
 #include "engine/local/local.h"
 
@@ -30,7 +33,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-enum { OPEN_KEY = 7, OPEN_VALUE = 12 };
+enum { OPEN_KEY = 7, OPEN_VALUE = 13 };
 #define RESERVE (UINT64_C(64) << 20) /* or 1 % where that is less */
 
 /* --- the directories ----------------------------------------------------- */
@@ -184,48 +187,78 @@ decode_key(const MDB_val *key, pyri_placement *out)
     return out->dir < PYRI_MAX_DIRS;
 }
 
-/* Count the living writers of each directory, and find one segment in each
- * that can be taken over (0: none). */
+typedef struct open_entry {
+    pyri_placement where;
+    uint64_t writer; /* 0: nobody */
+    bool alive, full;
+} open_entry;
+
+typedef int open_fn(void *ctx, const open_entry *e);
+
 static int
-survey(pyri_site *s, MDB_txn *txn, uint64_t load[PYRI_MAX_DIRS],
-       uint32_t idle[PYRI_MAX_DIRS])
+decode_open(pyri_site *s, MDB_txn *txn, const MDB_val *key,
+            const MDB_val *value, open_entry *out)
+{
+    const uint8_t *at = value->mv_data;
+    *out = (open_entry){0};
+    if (!decode_key(key, &out->where) || value->mv_size != OPEN_VALUE)
+        return pyri_fail(PYR_ECORRUPT, "a segment in live/ is damaged");
+    out->writer = pyri_load64(at);
+    out->full = at[12];
+    return out->writer ? pyri_presence_alive(s, txn, pyri_load32(at + 8),
+                                             out->writer, &out->alive)
+                       : 0;
+}
+
+static int
+scan_open(pyri_site *s, MDB_txn *txn, open_fn *each, void *ctx)
 {
     MDB_cursor *cursor;
     MDB_val key = {1, (void *)(uintptr_t)"s"}, value;
     pyri_bytes prefix = {"s", 1};
     bool more;
-    memset(load, 0, PYRI_MAX_DIRS * sizeof load[0]);
-    memset(idle, 0, PYRI_MAX_DIRS * sizeof idle[0]);
     int err = pyri_env_cursor(txn, s->live_db, &cursor);
     if (err < 0)
         return err;
     err = pyri_env_step(cursor, MDB_SET_RANGE, prefix, &key, &value, &more);
     while (err == 0 && more) {
-        const uint8_t *at = value.mv_data;
-        pyri_placement p;
-        bool alive = false;
-        if (decode_key(&key, &p) && value.mv_size == OPEN_VALUE) {
-            if (pyri_load64(at))
-                err = pyri_presence_alive(s, txn, pyri_load32(at + 8),
-                                          pyri_load64(at), &alive);
-            load[p.dir] += alive;
-            if (!alive)
-                idle[p.dir] = p.id;
-        }
-        if (err == 0)
+        open_entry e;
+        if ((err = decode_open(s, txn, &key, &value, &e)) == 0 &&
+            (err = each(ctx, &e)) == 0)
             err = pyri_env_step(cursor, MDB_NEXT, prefix, &key, &value, &more);
     }
     mdb_cursor_close(cursor);
     return err;
 }
 
+/* The living writers of each directory, and one segment in each that can be
+ * taken over (id 0: none). */
+typedef struct survey {
+    uint64_t load[PYRI_MAX_DIRS];
+    pyri_placement idle[PYRI_MAX_DIRS];
+} survey;
+
 static int
-put_open(pyri_site *s, MDB_txn *txn, pyri_placement p, uint64_t writer)
+add_to_survey(void *ctx, const open_entry *e)
+{
+    survey *v = ctx;
+    v->load[e->where.dir] += e->alive && !e->full;
+    if (!e->alive && !e->full) {
+        v->idle[e->where.dir] = e->where;
+        v->idle[e->where.dir].dead = e->writer != 0;
+    }
+    return 0;
+}
+
+static int
+put_open(pyri_site *s, MDB_txn *txn, pyri_placement p, uint64_t writer,
+         bool full)
 {
     uint8_t key[OPEN_KEY], value[OPEN_VALUE];
     open_key(key, p);
     pyri_store64(value, writer);
     pyri_store32(value + 8, s->presence.slot);
+    value[12] = full;
     return pyri_env_put(txn, s->live_db, key, sizeof key, value,
                         sizeof value);
 }
@@ -234,13 +267,14 @@ static int
 choose_locked(pyri_site *s, MDB_txn *txn, uint64_t exclude,
               pyri_placement *out)
 {
-    uint64_t load[PYRI_MAX_DIRS];
-    uint32_t idle[PYRI_MAX_DIRS];
-    int err = survey(s, txn, load, idle);
-    if (err < 0 || (err = choose_directory(s, exclude, load, &out->dir)) < 0)
+    survey v = {.load = {0}};
+    size_t dir = 0;
+    int err = scan_open(s, txn, add_to_survey, &v);
+    if (err < 0 || (err = choose_directory(s, exclude, v.load, &dir)) < 0)
         return err;
-    out->id = idle[out->dir];
-    return out->id ? put_open(s, txn, *out, s->presence.writer) : 0;
+    *out = v.idle[dir];
+    out->dir = dir;
+    return out->id ? put_open(s, txn, *out, s->presence.writer, false) : 0;
 }
 
 int
@@ -257,13 +291,13 @@ pyri_place_choose(pyri_site *s, uint64_t exclude, pyri_placement *out)
 }
 
 static int
-set_open(pyri_site *s, pyri_placement p, uint64_t writer)
+set_open(pyri_site *s, pyri_placement p, uint64_t writer, bool full)
 {
     MDB_txn *txn;
     int err = pyri_env_write(s->live, &txn);
     if (err < 0)
         return err;
-    if ((err = put_open(s, txn, p, writer)) == 0)
+    if ((err = put_open(s, txn, p, writer, full)) == 0)
         return pyri_env_commit(txn, "list a segment");
     mdb_txn_abort(txn);
     return err;
@@ -272,13 +306,19 @@ set_open(pyri_site *s, pyri_placement p, uint64_t writer)
 int
 pyri_place_enter(pyri_site *s, pyri_placement p)
 {
-    return set_open(s, p, s->presence.writer);
+    return set_open(s, p, s->presence.writer, false);
 }
 
 int
 pyri_place_leave(pyri_site *s, pyri_placement p)
 {
-    return set_open(s, p, 0);
+    return set_open(s, p, 0, false);
+}
+
+int
+pyri_place_full(pyri_site *s, pyri_placement p)
+{
+    return set_open(s, p, s->presence.writer, true);
 }
 
 int
@@ -300,12 +340,98 @@ pyri_place_forget(pyri_site *s, pyri_placement p)
 int
 pyri_place_load(pyri_site *s, uint64_t load[PYRI_MAX_DIRS])
 {
-    uint32_t idle[PYRI_MAX_DIRS];
+    survey v = {.load = {0}};
     MDB_txn *txn;
     int err = pyri_env_read(s->live, &txn);
     if (err < 0)
         return err;
-    err = survey(s, txn, load, idle);
+    err = scan_open(s, txn, add_to_survey, &v);
     mdb_txn_abort(txn);
+    memcpy(load, v.load, sizeof v.load);
+    return err;
+}
+
+/* --- upkeep -------------------------------------------------------------- */
+
+int
+pyri_place_claim(pyri_site *s, pyri_placement p, bool *mine, bool *full)
+{
+    uint8_t key[OPEN_KEY];
+    MDB_val k = {sizeof key, key}, v;
+    MDB_txn *txn;
+    open_entry e = {.full = true}; /* nobody lists it: nobody will append */
+    bool found;
+    *mine = false;
+    open_key(key, p);
+    int err = pyri_env_write(s->live, &txn);
+    if (err < 0)
+        return err;
+    err = pyri_env_get(txn, s->live_db, key, sizeof key, &v, &found);
+    if (err == 0 && found)
+        err = decode_open(s, txn, &k, &v, &e);
+    *full = e.full;
+    if (err == 0 && !e.alive)
+        err = put_open(s, txn, p, s->presence.writer, true);
+    if (err == 0 && !e.alive) {
+        *mine = true;
+        return pyri_env_commit(txn, "claim a segment");
+    }
+    mdb_txn_abort(txn);
+    return err;
+}
+
+typedef struct listed {
+    pyri_placement *list;
+    size_t n;
+    uint64_t writer; /* 0: those whose writers died; else this one's full */
+} listed;
+
+static int
+list_open(void *ctx, const open_entry *e)
+{
+    listed *l = ctx;
+    if (l->writer ? e->writer != l->writer || !e->full
+                  : e->alive || e->writer == 0)
+        return 0;
+    if ((l->n & (l->n - 1)) == 0) { /* a power of two is full */
+        size_t room = l->n ? 2 * l->n : 1;
+        pyri_placement *list =
+            pyri_sys_realloc(l->list, room * sizeof *list);
+        if (!list)
+            return pyri_fail_nomem("a list of segments");
+        l->list = list;
+    }
+    l->list[l->n++] = e->where;
+    return 0;
+}
+
+int
+pyri_place_dead(pyri_site *s, pyri_placement **list, size_t *n)
+{
+    listed l = {0};
+    MDB_txn *txn;
+    int err = pyri_env_read(s->live, &txn);
+    if (err == 0) {
+        err = scan_open(s, txn, list_open, &l);
+        mdb_txn_abort(txn);
+    }
+    *list = l.list;
+    *n = l.n;
+    return err;
+}
+
+int
+pyri_place_done(pyri_site *s)
+{
+    listed l = {.writer = s->presence.writer};
+    MDB_txn *txn;
+    int err = pyri_env_read(s->live, &txn);
+    if (err == 0) {
+        err = scan_open(s, txn, list_open, &l);
+        mdb_txn_abort(txn);
+    }
+    for (size_t i = 0; i < l.n && err == 0; i++)
+        err = pyri_place_forget(s, l.list[i]);
+    free(l.list);
     return err;
 }

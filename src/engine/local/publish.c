@@ -83,9 +83,13 @@ complete_one(pyri_site *s, MDB_txn *txn, pyri_request *r)
     int err = pyri_meta_head(s, txn, c->array, &head);
     if (err < 0 || (err = check_open(s, txn, c, &head)) < 0)
         return err;
+    pyri_edit needs = {.array = c->needs_array, .version = c->needs};
+    if (c->needs && (err = pyri_meta_kept(s, txn, &needs)) < 0)
+        return err;
     r->before = c->latest = head.latest;
     if ((err = pyri_meta_put_version(s, txn, c, head.ndim)) < 0 ||
-        (err = pyri_meta_put_nodes(s, txn, c)) < 0)
+        (err = pyri_meta_put_nodes(s, txn, c)) < 0 ||
+        (err = pyri_blobs_name(s, txn, c)) < 0)
         return err;
     if (c->version == head.latest + 1)
         err = advance(s, txn, c->array, &head);
@@ -106,7 +110,8 @@ set_result(pyri_request *r, int err)
 static bool
 is_refusal(int err)
 {
-    return err == PYR_EFENCED || err == PYR_ENOTFOUND;
+    return err == PYR_EFENCED || err == PYR_ENOTFOUND ||
+           err == PYR_ENOVERSION;
 }
 
 /* One request of a batch may have published another's version. */
@@ -252,5 +257,7 @@ pyri_publish(pyri_site *s, pyri_complete *c)
         run_batch(s, batch);
         hand_over(&s->publisher, batch, &own);
     }
+    if (own.err == 0 || !is_refusal(own.err))
+        pyri_blobs_named(s, c); /* stored, or lost: not tried again */
     return own.err < 0 ? pyri_fail(own.err, "%s", own.text) : 0;
 }

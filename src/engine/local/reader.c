@@ -108,6 +108,7 @@ pyri_reader_end(pyri_site *s, pyri_reader *r)
         mdb_txn_reset(r->live);
     r->live_begun = false;
     r->nodes_begun = false;
+    r->small.ref = (pyri_ref){0, 0};
     unsigned from = my_hint();
     for (unsigned i = 0; i < PYRI_POOLED_READERS; i++) {
         pyri_reader *none = NULL;

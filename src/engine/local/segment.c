@@ -3,10 +3,10 @@
  *
  * A segment ends near 1 GiB; a larger blob gets one for itself.
  *
- *   +--------+------+--+---------+----------------+----+
- *   | header | blob |  | blob    | aligned blob   |    | ...
- *   +--------+------+--+---------+----------------+----+
- *   0        4096       (64 n)    (4096 n)
+ *   +--------+------+--+-----------+----+
+ *   | header | blob |  | blob      |    | ...
+ *   +--------+------+--+-----------+----+
+ *   0        4096      (4096 n)
  *
  * Header, the rest of its page being zero (numbers are little-endian):
  *
@@ -20,7 +20,7 @@
  *
  * A reference (a, b) to a blob: bits 0..31 of a are the number of the segment,
  * bits 32..47 that of its directory, the rest 0; b is the blob's offset in the
- * file. Only an aligned blob begins at a multiple of 4096.
+ * file, a multiple of 4096.
  *
  * Numbers are random, and a file is created exclusively: no allocation to keep
  * durable. Bytes after the last blob that a published version refers to are
@@ -47,7 +47,6 @@
 
 enum {
     HEADER_SUM = 72,
-    UNALIGNED = 64,    /* where other blobs begin */
     IOV_BATCH = 1024,  /* pieces gathered into one write: as many as go */
     NAME_TRIES = 100,
     TAKE_TRIES = 8
@@ -56,8 +55,8 @@ enum {
 #define LARGE_RUN (UINT64_C(256) << 10) /* worth setting blocks aside for */
 #define ASIDE_MAX (UINT64_C(64) << 20)
 
-/* Between blobs: the rest of a page, and the step off the next one's start. */
-static const uint8_t zeros[PYRI_PAGE + UNALIGNED];
+/* Between blobs: the rest of a page. */
+static const uint8_t zeros[PYRI_PAGE];
 
 void
 pyri_segment_name(char out[16], uint32_t id)
@@ -173,6 +172,10 @@ take_over(pyri_site *s, pyri_segment *g, bool *ok)
           pyri_sys_pread(g->fd, header, sizeof header, 0) ==
               (ssize_t)sizeof header &&
           pyri_segment_check(s, header, g->where.dir, g->where.id) == 0;
+    bool empty = false;
+    if (*ok && g->where.dead)
+        *ok = pyri_settle_sweep(s, g->where, &empty, &(uint64_t){0}) == 0 &&
+              !empty;
     if (*ok) {
         g->end = ((uint64_t)st.st_size + PYRI_PAGE - 1) &
                  ~(uint64_t)(PYRI_PAGE - 1);
@@ -251,10 +254,8 @@ round_up(uint64_t v, uint64_t to)
 static uint64_t
 lay_out(uint64_t end, const pyri_blob_put *p, uint64_t *next)
 {
-    uint64_t at = round_up(end, p->aligned ? PYRI_PAGE : UNALIGNED);
-    if (!p->aligned && at % PYRI_PAGE == 0)
-        at += UNALIGNED;
-    *next = p->aligned ? round_up(at + p->size, PYRI_PAGE) : at + p->size;
+    uint64_t at = round_up(end, PYRI_PAGE);
+    *next = round_up(at + p->size, PYRI_PAGE);
     return at;
 }
 

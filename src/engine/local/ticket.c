@@ -4,7 +4,8 @@
  * A ticket is an entry of the live environment:
  *
  *   't' array version (8 bytes each, big-endian) ->
- *       writer (8), slot (4), ndim (4), deadline (8), shape[ndim], claim
+ *       writer (8), slot (4), ndim (4), deadline (8), base (8), shape[ndim],
+ *       claim
  *
  * Invariant: for every array, the tickets above its latest published version
  * are latest + 1, latest + 2, ... without gaps. It holds because a ticket is
@@ -29,13 +30,14 @@
 #include <string.h>
 #include <time.h>
 
-enum { TICKET_KEY = 17, TICKET_HEAD = 24, DEADLINE_AT = 16 };
+enum { TICKET_KEY = 17, TICKET_HEAD = 32, DEADLINE_AT = 16 };
 
 typedef struct entry {
     uint64_t version, writer;
     uint32_t slot;
     int ndim;
     int64_t deadline;
+    uint64_t base; /* newest published version when it was taken */
     uint64_t shape[PYR_MAX_DIMS];
     pyri_bytes claim; /* view */
 } entry;
@@ -71,6 +73,7 @@ decode(const MDB_val *key, const MDB_val *value, entry *out)
     out->slot = pyri_cursor_u32(&c);
     uint32_t ndim = pyri_cursor_u32(&c);
     out->deadline = (int64_t)pyri_cursor_u64(&c);
+    out->base = pyri_cursor_u64(&c);
     if (c.failed || key->mv_size != TICKET_KEY || ndim < 1 ||
         ndim > PYR_MAX_DIMS)
         return pyri_fail(PYR_ECORRUPT, "a ticket in live/ is damaged");
@@ -93,6 +96,7 @@ put_entry(pyri_site *s, MDB_txn *txn, uint64_t array, const entry *e)
     pyri_store32(at + 8, e->slot);
     pyri_store32(at + 12, (uint32_t)e->ndim);
     pyri_store64(at + DEADLINE_AT, (uint64_t)e->deadline);
+    pyri_store64(at + DEADLINE_AT + 8, e->base);
     for (int d = 0; d < e->ndim; d++)
         pyri_store64(at + TICKET_HEAD + 8 * d, e->shape[d]);
     pyri_bytes head = {at, TICKET_HEAD + 8 * (size_t)e->ndim};
@@ -150,7 +154,7 @@ list_entry(pyri_site *s, MDB_txn *live, MDB_txn *meta, uint64_t array,
     pyri_flight *to = add_flight(f);
     if (!to)
         return pyri_fail_nomem("a list of versions in flight");
-    *to = (pyri_flight){.version = e->version};
+    *to = (pyri_flight){.version = e->version, .base = e->base};
     to->claim.size = e->claim.size;
     memcpy(to->shape, e->shape, (size_t)e->ndim * sizeof to->shape[0]);
     pyri_buf_add(&f->claims, e->claim.data, e->claim.size);
@@ -250,7 +254,8 @@ issue(pyri_site *s, MDB_txn *live, const pyri_take *take, int ndim,
     t->deadline_ns = pyri_now_ns() + s->format.lease_ms * INT64_C(1000000);
     entry e = {.version = t->version, .writer = s->presence.writer,
                .slot = s->presence.slot, .ndim = ndim,
-               .deadline = t->deadline_ns, .claim = take->claim};
+               .deadline = t->deadline_ns, .base = below->base,
+               .claim = take->claim};
     memcpy(e.shape, t->shape, sizeof e.shape);
     return put_entry(s, live, take->array, &e);
 }

@@ -8,6 +8,7 @@
 #include "engine/mem/mem.h"
 
 #include "base/bytes.h"
+#include "base/sys.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -144,9 +145,9 @@ new_dying(const pyri_erase *x)
     size_t bytes = 0;
     for (size_t i = 0; i < x->nnodes; i++)
         bytes += x->nodes[i].size;
-    pyri_mem_dying *d = calloc(1, sizeof *d);
-    pyri_bytes *nodes = malloc(x->nnodes * sizeof *nodes + bytes + 1);
-    uint64_t *blobs = malloc((x->nblobs + 1) * sizeof *blobs);
+    pyri_mem_dying *d = pyri_sys_calloc(1, sizeof *d);
+    pyri_bytes *nodes = pyri_sys_malloc(x->nnodes * sizeof *nodes + bytes + 1);
+    uint64_t *blobs = pyri_sys_malloc((x->nblobs + 1) * sizeof *blobs);
     if (!d || !nodes || !blobs) {
         free(d);
         free(nodes);

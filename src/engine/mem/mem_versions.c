@@ -365,7 +365,10 @@ complete_locked(pyri_mem_store *s, pyri_complete *c)
 {
     head *h = NULL;
     flight *f = NULL;
+    pyri_edit needs = {.array = c->needs_array, .version = c->needs};
     int err = find_flight(s, c->array, c->version, &h, &f);
+    if (err == 0 && c->needs)
+        err = pyri_mem_kept(s, &needs);
     if (err < 0 || (err = store_version(s, c)) < 0)
         return err;
     f->complete = true;

@@ -1,0 +1,102 @@
+/*
+ * array/tags.c - names for snapshots.
+ */
+#include "array/keys.h"
+
+#include "base/bytes.h"
+#include "base/sys.h"
+
+#include <string.h>
+
+int
+pyri_tag_set(pyri_array *a, const char *tag, pyr_version v)
+{
+    pyri_snapshot s;
+    uint8_t value[8];
+    pyri_key k = pyri_key_tag(a->id, tag);
+    int err = pyri_snapshot_open(a, v, &s);
+    if (err < 0)
+        return err;
+    pyri_store64(value, s.label);
+    pyri_snapshot_close(&s);
+    pyri_key gone, tagged = pyri_key_id("tagged/", a->id);
+    uint8_t change[8];
+    if (pyri_sys_getrandom(change, sizeof change, 0) != sizeof change)
+        return pyri_fail(PYR_EIO, "no random numbers from the system");
+    pyri_edit edits[] = {
+        pyri_edit_kept(a, pyri_load64(value), &gone),
+        {.kind = PYRI_EDIT_PUT, .key = pyri_key_bytes(&k), .value = {value, 8}},
+        {.kind = PYRI_EDIT_PUT,
+         .key = pyri_key_bytes(&tagged),
+         .value = {change, sizeof change}},
+    };
+    return pyri_engine_edit(a->engine, edits, sizeof edits / sizeof *edits);
+}
+
+static int
+no_tag(pyri_array *a, const char *tag)
+{
+    return pyri_fail(PYR_ENOTFOUND, "array '%s' has no tag '%s'", a->name, tag);
+}
+
+int
+pyri_tag_delete(pyri_array *a, const char *tag)
+{
+    pyri_key k = pyri_key_tag(a->id, tag);
+    pyri_edit edit = {.kind = PYRI_EDIT_DELETE, .key = pyri_key_bytes(&k)};
+    int err = pyri_engine_edit(a->engine, &edit, 1);
+    return err == PYR_ENOTFOUND ? no_tag(a, tag) : err;
+}
+
+int
+pyri_tag_get(pyri_array *a, const char *tag, pyr_version *out)
+{
+    pyri_key k = pyri_key_tag(a->id, tag);
+    pyri_reader *r;
+    pyri_bytes value;
+    bool found;
+    int err = pyri_engine_begin(a->engine, &r);
+    if (err < 0)
+        return err;
+    err = pyri_engine_get_record(a->engine, r, pyri_key_bytes(&k), &value, &found);
+    if (err == 0 && (!found || value.size != 8))
+        err = no_tag(a, tag);
+    if (err == 0)
+        *out = pyri_load64(value.data) - a->first;
+    pyri_engine_end(a->engine, r);
+    return err;
+}
+
+typedef struct tag_lister {
+    pyri_array *a;
+    pyr_tag_fn *each;
+    void *ctx;
+} tag_lister;
+
+static int
+list_tag(void *ctx, pyri_bytes k, pyri_bytes value)
+{
+    const tag_lister *l = ctx;
+    char tag[PYR_MAX_NAME + 1];
+    size_t skip = strlen("tag/") + 8 + 1;
+    if (k.size <= skip || k.size - skip >= sizeof tag || value.size != 8)
+        return pyri_fail(PYR_ECORRUPT, "a tag of array '%s' is damaged",
+                         l->a->name);
+    memcpy(tag, (const char *)k.data + skip, k.size - skip);
+    tag[k.size - skip] = 0;
+    return l->each(l->ctx, tag, pyri_load64(value.data) - l->a->first);
+}
+
+int
+pyri_tag_list(pyri_array *a, pyr_tag_fn *each, void *ctx)
+{
+    tag_lister l = {a, each, ctx};
+    pyri_key k = pyri_key_tag(a->id, "");
+    pyri_reader *r;
+    int err = pyri_engine_begin(a->engine, &r);
+    if (err < 0)
+        return err;
+    err = pyri_engine_scan_records(a->engine, r, pyri_key_bytes(&k), list_tag, &l);
+    pyri_engine_end(a->engine, r);
+    return err;
+}
