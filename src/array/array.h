@@ -16,6 +16,7 @@
 #include "version/version.h"
 
 #include <pyramid/array.h>
+#include <pyramid/keep.h>
 #include <pyramid/version.h>
 
 /* --- arrays (schema.c, catalog.c) ---------------------------------------- */
@@ -54,6 +55,8 @@ int pyri_schema_decode(pyri_bytes bytes, pyri_schema *s);
 int pyri_array_create(pyri_engine *e, const char *name, pyri_schema *schema,
                       const char *attributes);
 int pyri_array_open(pyri_engine *e, const char *name, pyri_array **out);
+/* By id; it has no name then but the id. */
+int pyri_array_open_id(pyri_engine *e, uint64_t id, pyri_array **out);
 void pyri_array_close(pyri_array *a);
 int pyri_array_list(pyri_engine *e, pyr_name_fn *each, void *ctx);
 int pyri_array_attributes(pyri_array *a, pyri_buf *out);
@@ -97,6 +100,9 @@ int pyri_snapshot_open(pyri_array *a, pyr_version v, pyri_snapshot *s);
 int pyri_snapshot_open_label(pyri_array *a, pyri_reader *r, uint64_t label,
                              pyri_snapshot *s);
 void pyri_snapshot_close(pyri_snapshot *s);
+/* `err` of a read of that label; a part that was not found is no damage if the
+ * version was forgotten meanwhile: PYR_ENOVERSION. */
+int pyri_snapshot_explain(pyri_array *a, uint64_t label, int err);
 /* PYR_EBOUNDS unless the run is inside the shape. */
 int pyri_snapshot_check(const pyri_snapshot *s, const pyri_run *run);
 
@@ -134,5 +140,13 @@ int pyri_diff(pyri_array *a, pyr_version va, pyr_version vb, pyr_box_fn *each,
               void *ctx);
 int pyri_last_change(pyri_array *a, pyr_version v, const pyri_box *box,
                      pyr_version *out);
+
+/* --- what is kept (forget.c, reclaim.c) ---------------------------------- */
+
+int pyri_forget(pyri_array *a, pyr_version first, pyr_version last,
+                uint64_t keep, unsigned flags, uint64_t *forgotten);
+int pyri_reclaim(pyri_engine *e, const pyr_progress *progress,
+                 pyr_reclaimed *out);
+int pyri_version_usage(pyri_array *a, pyr_version v, pyr_usage *out);
 
 #endif

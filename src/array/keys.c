@@ -65,3 +65,12 @@ pyri_edit_kept(const pyri_array *a, uint64_t label, pyri_key *k)
                        .array = pyri_lineage_owner(&a->schema.lineage, label),
                        .version = label};
 }
+
+int
+pyri_fail_kept(const pyri_array *a, uint64_t label, int err)
+{
+    if (err != PYR_EFENCED && err != PYR_ENOVERSION)
+        return err;
+    return pyri_fail(PYR_ENOVERSION, "version %llu of array '%s' was forgotten",
+                     (unsigned long long)(label - a->first), a->name);
+}

@@ -29,5 +29,7 @@ pyri_key pyri_key_child(uint64_t parent, uint64_t child);
 /* The edit that refuses, with PYR_ENOVERSION or PYR_EFENCED, if a snapshot of
  * the array is forgotten by then. `k` is memory for it. */
 pyri_edit pyri_edit_kept(const pyri_array *a, uint64_t label, pyri_key *k);
+/* The result of edits with such a one among them, in the user's words. */
+int pyri_fail_kept(const pyri_array *a, uint64_t label, int err);
 
 #endif

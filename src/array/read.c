@@ -290,5 +290,5 @@ pyri_read(pyri_array *a, pyr_version v, const pyri_part *parts, size_t n)
     pyri_fetcher_fini(&r.fetcher);
     free(r.scratch);
     pyri_snapshot_close(&snap);
-    return err;
+    return pyri_snapshot_explain(a, snap.label, err);
 }

@@ -5,6 +5,7 @@
 
 #include "base/sys.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -48,12 +49,10 @@ load_record(pyri_array *a, pyri_reader *r, uint64_t label, pyri_record *out,
         if (err < 0)
             return err;
         /* an ancestor's snapshot is ours as long as we say so */
-        *forgotten = label > a->first ? get.forgotten : false;
-        if (label == a->first)
-            err = pyri_array_is_gone(a, r, forgotten);
-        if (err < 0)
-            return err;
+        *forgotten = label > a->first && get.forgotten;
     }
+    if (label == a->first && (err = pyri_array_is_gone(a, r, forgotten)) < 0)
+        return err;
     if (label == a->first) {
         pyri_form_fini(&out->form);
         err = pyri_form_copy(&out->form, &a->schema.form);
@@ -130,6 +129,24 @@ pyri_snapshot_close(pyri_snapshot *s)
     if (!s->borrowed)
         pyri_engine_end(s->array->engine, s->reader);
     s->reader = NULL;
+}
+
+int
+pyri_snapshot_explain(pyri_array *a, uint64_t label, int err)
+{
+    pyri_snapshot again;
+    char text[1024];
+    if (err != PYR_ECORRUPT)
+        return err;
+    snprintf(text, sizeof text, "%s", pyr_errmsg());
+    int now = pyri_snapshot_open(a, label - a->first, &again);
+    if (now == 0)
+        pyri_snapshot_close(&again);
+    if (now == PYR_ENOVERSION)
+        return pyri_fail(PYR_ENOVERSION, "version %llu of array '%s' was "
+                         "forgotten while it was read",
+                         (unsigned long long)(label - a->first), a->name);
+    return pyri_fail(err, "%s", text);
 }
 
 int

@@ -270,5 +270,5 @@ pyri_stat(pyri_array *a, pyr_version v, const pyri_box *box, unsigned flags,
     out->chunks_read = s.chunks_read;
     pyri_fetcher_fini(&s.fetcher);
     pyri_snapshot_close(&snap);
-    return err;
+    return pyri_snapshot_explain(a, snap.label, err);
 }

@@ -30,7 +30,8 @@ pyri_tag_set(pyri_array *a, const char *tag, pyr_version v)
          .key = pyri_key_bytes(&tagged),
          .value = {change, sizeof change}},
     };
-    return pyri_engine_edit(a->engine, edits, sizeof edits / sizeof *edits);
+    err = pyri_engine_edit(a->engine, edits, sizeof edits / sizeof *edits);
+    return pyri_fail_kept(a, pyri_load64(value), err);
 }
 
 static int

@@ -220,8 +220,9 @@ typedef struct pyri_erase {
     size_t nnodes;
     const pyri_blob *blobs;  /* likewise */
     size_t nblobs;
-    uint64_t array, version; /* this forgotten version goes: its record too; */
-    bool whole;              /* only if this is set */
+    uint64_t array;          /* the records of these versions of it go, too: */
+    const uint64_t *versions; /* forgotten ones */
+    size_t nversions;
     uint64_t bytes;          /* set: what nodes and blobs took that went */
 } pyri_erase;
 

@@ -248,4 +248,26 @@ typedef int pyri_diff_fn(void *ctx, const uint64_t *pos,
 int pyri_tree_diff(const pyri_tree *a, const pyri_tree *b, pyri_diff_fn *each,
                    void *ctx);
 
+/* --- what one snapshot has alone (alone.c) ------------------------------- */
+
+/* Called for a node, with its key, or for a blob. */
+typedef struct pyri_alone_out {
+    int (*node)(void *ctx, pyri_bytes key, size_t size);
+    int (*blob)(void *ctx, const pyri_blob *blob);
+    void *ctx;
+} pyri_alone_out;
+
+/*
+ * Visit the nodes and blobs that a snapshot needs and none of its neighbours
+ * does; children before their parents. Neighbours are the nearest snapshots
+ * that are there in all directions: `older` before it on its own line (NULL:
+ * there is none), and `others` that come after it or branch off beside it.
+ * What two snapshots share all between them share; so what no neighbour needs
+ * nobody needs. A part that has gone already is passed over, and so is one that
+ * cannot be told because a neighbour is damaged.
+ */
+int pyri_tree_alone(const pyri_tree *t, const pyri_tree *older,
+                    uint64_t older_label, const pyri_tree *const *others,
+                    size_t nothers, const pyri_alone_out *out);
+
 #endif

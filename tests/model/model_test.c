@@ -7,45 +7,9 @@
  * in the end every version read whole. A case that fails prints the command
  * that runs it again.
  */
-#include "model/random.h"
-#include "support/check.h"
-#include "support/model.h"
-#include "support/rng.h"
-#include "support/tmp_store.h"
-
-#include <pyramid/pyramid.h>
+#include "model/forget.h"
 
 #include <math.h>
-
-enum {
-    MAX_TWINS = 3,     /* an array and its clones */
-    MAX_TAGS = 4,
-    MAX_PARTS = 5
-};
-
-typedef struct engine {
-    const char *test;
-    bool mem;
-    pyr_durability durability;
-} engine;
-
-/* An array and what it must hold. */
-typedef struct twin {
-    char name[32];
-    pyr_array *array;
-    model m;
-    bool tagged[MAX_TAGS];
-    uint64_t tag[MAX_TAGS];
-} twin;
-
-typedef struct bench {
-    const engine *on;
-    dice d;
-    char url[4096];
-    pyr_store *store;
-    int ntwins;
-    twin twins[MAX_TWINS];
-} bench;
 
 /* --- steps --------------------------------------------------------------- */
 
@@ -191,7 +155,7 @@ step_clone(bench *b, twin *t)
 {
     if (b->ntwins == MAX_TWINS)
         return;
-    size_t v = rng_below(&b->d.r, t->m.n);
+    size_t v = kept_version(b, t);
     twin *c = &b->twins[b->ntwins];
     *c = (twin){0};
     snprintf(c->name, sizeof c->name, "clones/%d", b->ntwins);
@@ -219,7 +183,7 @@ step_tag(bench *b, twin *t)
         return;
     }
     t->tagged[which] = true;
-    t->tag[which] = rng_below(&b->d.r, t->m.n);
+    t->tag[which] = kept_version(b, t);
     OK(pyr_tag(t->array, name, t->tag[which]));
     OK(pyr_tag_version(t->array, name, &got));
     CHECK(got == t->tag[which]);
@@ -243,7 +207,9 @@ static void
 random_step(bench *b)
 {
     twin *t = &b->twins[rng_below(&b->d.r, (uint64_t)b->ntwins)];
-    uint64_t pick = rng_below(&b->d.r, 40);
+    uint64_t pick = rng_below(&b->d.r, 46);
+    if (t->m.n + 2 > MAX_VERSIONS)
+        return;
     if (pick < 14)
         step_write_list(b, t);
     else if (pick < 22)
@@ -258,6 +224,10 @@ random_step(bench *b)
         step_clone(b, t);
     else if (pick < 39)
         step_tag(b, t);
+    else if (pick < 42)
+        step_forget(b, t);
+    else if (pick < 45)
+        step_reclaim(b);
     else
         step_reopen(b);
 }
@@ -395,6 +365,8 @@ ask_last_change(bench *b, twin *t, size_t v)
     random_box(&b->d.r, t->m.ndim, t->m.snaps[v].shape, offset, size);
     model_last_change(&t->m, v, offset, size, &lo, &hi);
     OK(pyr_last_change(t->array, v, offset, size, &got));
+    if (t->forgot)
+        hi = v; /* who wrote a cell may be forgotten; not that it was then */
     if (got < lo || got > hi)
         CHECK_NOTE("%s: last change of a box of version %zu: %d, not %d to "
                    "%d", t->name, v, (int)got, (int)lo, (int)hi);
@@ -453,7 +425,7 @@ check_cover(twin *t, size_t v, size_t w, const cover *c)
 static void
 ask_diff(bench *b, twin *t, size_t v)
 {
-    size_t w = rng_once_in(&b->d.r, 4) ? v : rng_below(&b->d.r, t->m.n);
+    size_t w = rng_once_in(&b->d.r, 4) ? v : kept_version(b, t);
     cover c = {.ndim = t->m.ndim};
     double cells = 1;
     for (int d = 0; d < t->m.ndim; d++) {
@@ -477,8 +449,8 @@ random_question(bench *b)
 {
     twin *t = &b->twins[rng_below(&b->d.r, (uint64_t)b->ntwins)];
     bool newest = rng_once_in(&b->d.r, 3);
-    size_t v = newest ? t->m.n - 1 : rng_below(&b->d.r, t->m.n);
-    uint64_t pick = rng_below(&b->d.r, 10);
+    size_t v = newest ? t->m.n - 1 : kept_version(b, t);
+    uint64_t pick = rng_below(&b->d.r, 12);
     if (pick < 3)
         ask_cells(b, t, v);
     else if (pick < 6)
@@ -487,8 +459,12 @@ random_question(bench *b)
         ask_stat(b, t, v);
     else if (pick < 9)
         ask_last_change(b, t, v);
-    else
+    else if (pick < 10)
         ask_diff(b, t, v);
+    else if (pick < 11)
+        ask_forgotten(b, t);
+    else
+        ask_usage(b, t);
 }
 
 /* --- at the end ---------------------------------------------------------- */
@@ -532,6 +508,8 @@ check_change(void *ctx, const pyr_change *c)
 {
     history *h = ctx;
     twin *t = h->t;
+    while (h->next < t->m.n && t->gone[h->next])
+        h->next--;
     CHECK(c->version == h->next);
     h->next--;
     if (c->version >= t->m.n)
@@ -575,8 +553,11 @@ check_everything(bench *b)
         twin *t = &b->twins[i];
         history h = {t, t->m.n - 1};
         for (size_t v = 0; v < t->m.n; v++)
-            check_whole(t, v);
+            if (!t->gone[v])
+                check_whole(t, v);
         OK(pyr_history(t->array, PYR_LATEST, 0, check_change, &h));
+        while (h.next < t->m.n && t->gone[h.next])
+            h.next--;
         CHECK(h.next == UINT64_MAX);
         OK(pyr_tags(t->array, check_one_tag, t));
         for (int k = 0; k < MAX_TAGS; k++)
@@ -685,6 +666,10 @@ run_chain(const engine *on, uint64_t seed)
             random_question(&now);
         if (i == 150)
             step_clone(&now, t);
+        if (i % 40 == 39)
+            step_forget(&now, t);
+        if (i % 50 == 49)
+            step_reclaim(&now);
     }
     check_everything(&now);
     close_bench(&now);

@@ -123,8 +123,8 @@ erase_all(pyri_site *s, MDB_txn *txn, pyri_erase *x)
         err = pyri_meta_drop_node(s, txn, x->nodes[i], &x->bytes);
     for (size_t i = 0; i < x->nblobs && err == 0; i++)
         err = erase_blob(s, txn, x->blobs[i].ref, &x->bytes);
-    if (err == 0 && x->whole)
-        err = erase_version(s, txn, x->array, x->version);
+    for (size_t i = 0; i < x->nversions && err == 0; i++)
+        err = erase_version(s, txn, x->array, x->versions[i]);
     return err;
 }
 

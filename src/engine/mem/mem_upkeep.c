@@ -20,8 +20,9 @@ struct pyri_mem_dying {
     size_t nnodes;
     uint64_t *blobs; /* numbers */
     size_t nblobs;
-    bool whole;
-    uint64_t array, version;
+    uint64_t array;
+    uint64_t *versions; /* behind the blobs */
+    size_t nversions;
 };
 
 /* --- marks --------------------------------------------------------------- */
@@ -127,8 +128,8 @@ pyri_mem_bury(pyri_mem_store *s)
             delete_key(s, &s->nodes, d->nodes[i]);
         for (size_t i = 0; i < d->nblobs; i++)
             free_blob(s, d->blobs[i]);
-        if (d->whole) {
-            pyri_mem_version_key(bytes, d->array, d->version);
+        for (size_t i = 0; i < d->nversions; i++) {
+            pyri_mem_version_key(bytes, d->array, d->versions[i]);
             delete_key(s, &s->history, key);
             delete_key(s, &s->forgotten, key);
         }
@@ -147,7 +148,8 @@ new_dying(const pyri_erase *x)
         bytes += x->nodes[i].size;
     pyri_mem_dying *d = pyri_sys_calloc(1, sizeof *d);
     pyri_bytes *nodes = pyri_sys_malloc(x->nnodes * sizeof *nodes + bytes + 1);
-    uint64_t *blobs = pyri_sys_malloc((x->nblobs + 1) * sizeof *blobs);
+    uint64_t *blobs =
+        pyri_sys_malloc((x->nblobs + x->nversions + 1) * sizeof *blobs);
     if (!d || !nodes || !blobs) {
         free(d);
         free(nodes);
@@ -162,10 +164,15 @@ new_dying(const pyri_erase *x)
     }
     for (size_t i = 0; i < x->nblobs; i++)
         blobs[i] = x->blobs[i].ref.a;
-    *d = (pyri_mem_dying){.nodes = nodes, .nnodes = x->nnodes,
-                          .blobs = blobs, .nblobs = x->nblobs,
-                          .whole = x->whole, .array = x->array,
-                          .version = x->version};
+    for (size_t i = 0; i < x->nversions; i++)
+        blobs[x->nblobs + i] = x->versions[i];
+    *d = (pyri_mem_dying){.nodes = nodes,
+                          .nnodes = x->nnodes,
+                          .blobs = blobs,
+                          .nblobs = x->nblobs,
+                          .array = x->array,
+                          .versions = blobs + x->nblobs,
+                          .nversions = x->nversions};
     return d;
 }
 

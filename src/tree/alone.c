@@ -1,0 +1,321 @@
+/*
+ * tree/alone.c - what one snapshot needs and its neighbours do not.
+ *
+ * The tree is walked from the top, but not into nodes that a neighbour has
+ * too: their subtrees are its as well. A node whose label is not newer than
+ * the older neighbour is in that one; in the others it is looked up by its
+ * place. So the walk costs what is found, and the nodes around it.
+ *
+ * A leaf may need leaves of older versions (`prev`), which no tree leads to
+ * any more, and blobs that older leaves brought. Leaves of one place are
+ * therefore compared as lists: of leaves, and of blobs.
+ */
+#include "tree/tree.h"
+
+#include "base/sys.h"
+
+#include <string.h>
+
+enum { MAX_PREV = 4096 };
+
+typedef struct seeking {
+    const pyri_tree *t, *older;
+    uint64_t older_label;
+    const pyri_tree *const *others;
+    size_t nothers;
+    const pyri_alone_out *out;
+} seeking;
+
+/* --- the node of a tree at a place --------------------------------------- */
+
+/* Do both grids divide space alike up to this level? */
+static bool
+same_order(const pyri_grid *a, const pyri_grid *b, int level)
+{
+    int n = level * PYRI_FAN_BITS;
+    n = n < a->norder ? n : a->norder;
+    n = n < b->norder ? n : b->norder;
+    return memcmp(a->axis, b->axis, (size_t)n) == 0;
+}
+
+/* The chunk in the low corner of a node. */
+static void
+corner(const pyri_grid *g, int level, const uint64_t *pos, uint64_t *chunk)
+{
+    memset(chunk, 0, PYR_MAX_DIMS * sizeof *chunk);
+    for (int d = 0; d < g->ndim; d++)
+        chunk[d] = g->shift[level][d] < 64 ? pos[d] << g->shift[level][d] : 0;
+}
+
+static void
+place_at(const pyri_grid *g, int level, const uint64_t *chunk, uint64_t *pos)
+{
+    memset(pos, 0, PYR_MAX_DIMS * sizeof *pos);
+    for (int d = 0; d < g->ndim; d++)
+        pos[d] = g->shift[level][d] < 64 ? chunk[d] >> g->shift[level][d] : 0;
+}
+
+/* The label of the node that a tree has at a place, as `g` counts places; 0 if
+ * there is none of that very name. */
+static int
+label_at(const pyri_tree *t, const pyri_grid *g, int level,
+         const uint64_t *pos, uint64_t *out)
+{
+    uint64_t chunk[PYR_MAX_DIMS], at[PYR_MAX_DIMS], code[PYRI_CODE_WORDS];
+    uint64_t label = t->root;
+    int stored = t->root_level, here = t->grid->levels;
+    *out = 0;
+    if (!same_order(g, t->grid, level) || level > here)
+        return 0;
+    corner(g, level, pos, chunk);
+    place_at(t->grid, here, chunk, at);
+    for (int d = 0; d < g->ndim; d++)
+        if (at[d])
+            return 0; /* outside of that grid */
+    pyri_grid_code(t->grid, chunk, code);
+    for (; here > level && label; here--) {
+        unsigned slot = pyri_grid_slot(code, here);
+        pyri_node node;
+        if (stored < here) {
+            label = slot == 0 ? label : 0;
+            continue;
+        }
+        place_at(t->grid, here, chunk, at);
+        int err = pyri_tree_get(t, label, here, at, &node);
+        if (err < 0)
+            return err;
+        label = 0;
+        if (node.slots >> slot & 1 &&
+            (err = pyri_node_child(&node, slot, &label, &stored)) < 0)
+            return err;
+    }
+    place_at(t->grid, level, chunk, at);
+    if (label && stored == level &&
+        memcmp(at, pos, (size_t)g->ndim * sizeof *at) == 0)
+        *out = label;
+    return 0;
+}
+
+static bool
+same_owner(const pyri_tree *a, const pyri_tree *b, uint64_t label)
+{
+    return pyri_lineage_owner(a->lineage, label) ==
+           pyri_lineage_owner(b->lineage, label);
+}
+
+/* Has a neighbour this node? Where it is damaged: perhaps, so yes. */
+static int
+is_shared(const seeking *s, int level, const uint64_t *pos, uint64_t label,
+          bool *shared)
+{
+    *shared = s->older && label <= s->older_label;
+    for (size_t i = 0; i < s->nothers && !*shared; i++) {
+        uint64_t theirs;
+        int err = label_at(s->others[i], s->t->grid, level, pos, &theirs);
+        if (err < 0 && err != PYR_ECORRUPT)
+            return err;
+        *shared = err < 0 || (theirs == label &&
+                              same_owner(s->t, s->others[i], label));
+    }
+    return 0;
+}
+
+/* --- leaves -------------------------------------------------------------- */
+
+typedef struct held_leaf {
+    uint64_t owner, label;
+    size_t size;
+} held_leaf;
+
+/* What a chunk of one snapshot needs. */
+typedef struct holding {
+    held_leaf *leaves;
+    size_t nleaves, leaf_room;
+    pyri_blob *blobs;
+    size_t nblobs, blob_room;
+} holding;
+
+static void
+holding_fini(holding *h)
+{
+    free(h->leaves);
+    free(h->blobs);
+}
+
+static int
+grow(void **list, size_t *room, size_t n, size_t size)
+{
+    if (n < *room)
+        return 0;
+    size_t more = *room ? 2 * *room : 16;
+    void *grown = pyri_sys_realloc(*list, more * size);
+    if (!grown)
+        return pyri_fail_nomem("the fragments of a chunk");
+    *list = grown;
+    *room = more;
+    return 0;
+}
+
+static int
+hold_blobs(holding *h, const pyri_node *node, int ndim, const pyri_box *chunk,
+           uint64_t *prev)
+{
+    pyri_leaf_walk w;
+    int err = pyri_leaf_begin(node, ndim, chunk, &w);
+    *prev = w.prev;
+    while (err == 0 && w.left) {
+        pyri_frag f;
+        if ((err = pyri_leaf_next(&w, &f)) < 0 || f.kind == PYRI_FRAG_SAME)
+            continue;
+        if ((err = grow((void **)&h->blobs, &h->blob_room, h->nblobs,
+                        sizeof *h->blobs)) == 0)
+            h->blobs[h->nblobs++] =
+                (pyri_blob){{f.ref[0], f.ref[1]}, pyri_frag_blob_size(&f)};
+    }
+    return err;
+}
+
+/* All that the leaf of that label needs, and those that it lies on. One that
+ * has gone already ends the list. */
+static int
+hold_chunk(holding *h, const pyri_tree *t, const uint64_t *pos, uint64_t label)
+{
+    pyri_box chunk;
+    pyri_grid_domain(t->grid, 0, pos, &chunk);
+    for (int i = 0; label && i < MAX_PREV; i++) {
+        pyri_node node;
+        uint64_t prev;
+        int err = pyri_tree_get(t, label, 0, pos, &node);
+        if (err == 0)
+            err = grow((void **)&h->leaves, &h->leaf_room, h->nleaves,
+                       sizeof *h->leaves);
+        if (err < 0)
+            return err;
+        h->leaves[h->nleaves++] =
+            (held_leaf){pyri_lineage_owner(t->lineage, label), label,
+                        node.size};
+        if ((err = hold_blobs(h, &node, t->grid->ndim, &chunk, &prev)) < 0)
+            return err;
+        label = prev;
+    }
+    return 0;
+}
+
+static bool
+holds_leaf(const holding *h, const held_leaf *l)
+{
+    for (size_t i = 0; i < h->nleaves; i++)
+        if (h->leaves[i].owner == l->owner && h->leaves[i].label == l->label)
+            return true;
+    return false;
+}
+
+static bool
+holds_blob(const holding *h, const pyri_blob *b)
+{
+    for (size_t i = 0; i < h->nblobs; i++)
+        if (h->blobs[i].ref.a == b->ref.a && h->blobs[i].ref.b == b->ref.b)
+            return true;
+    return false;
+}
+
+static int
+tell_node(const seeking *s, uint64_t owner, uint64_t label, int level,
+          const uint64_t *pos, size_t size)
+{
+    uint8_t key[PYRI_MAX_KEY];
+    size_t n = pyri_node_key(owner, label, level, s->t->grid->ndim, pos, key);
+    return s->out->node(s->out->ctx, (pyri_bytes){key, n}, size);
+}
+
+/* What the neighbours hold of a chunk. */
+static int
+hold_neighbours(const seeking *s, const uint64_t *pos, holding *h)
+{
+    uint64_t label;
+    int err = 0;
+    if (s->older &&
+        (err = label_at(s->older, s->t->grid, 0, pos, &label)) == 0)
+        err = hold_chunk(h, s->older, pos, label);
+    for (size_t i = 0; i < s->nothers && err == 0; i++)
+        if ((err = label_at(s->others[i], s->t->grid, 0, pos, &label)) == 0)
+            err = hold_chunk(h, s->others[i], pos, label);
+    return err;
+}
+
+static int
+visit_leaf(const seeking *s, const uint64_t *pos, uint64_t label)
+{
+    holding own = {0}, theirs = {0};
+    int err = hold_chunk(&own, s->t, pos, label);
+    if (err == PYR_ECORRUPT)
+        err = 0; /* the rest has gone */
+    if (err == 0)
+        err = hold_neighbours(s, pos, &theirs);
+    if (err == PYR_ECORRUPT) { /* who knows: leave it */
+        err = 0;
+        own.nleaves = own.nblobs = 0;
+    }
+    for (size_t i = 0; i < own.nblobs && err == 0; i++)
+        if (!holds_blob(&theirs, &own.blobs[i]))
+            err = s->out->blob(s->out->ctx, &own.blobs[i]);
+    for (size_t i = own.nleaves; i-- > 0 && err == 0;)
+        if (!holds_leaf(&theirs, &own.leaves[i]))
+            err = tell_node(s, own.leaves[i].owner, own.leaves[i].label, 0,
+                            pos, own.leaves[i].size);
+    holding_fini(&own);
+    holding_fini(&theirs);
+    return err;
+}
+
+/* --- the walk ------------------------------------------------------------ */
+
+static int
+visit(const seeking *s, int level, const uint64_t *pos, uint64_t label,
+      int stored)
+{
+    const pyri_grid *g = s->t->grid;
+    uint64_t child[PYR_MAX_DIMS];
+    pyri_node node;
+    bool shared;
+    int err;
+    if (stored < level) { /* grown since: the first child of nobody's node */
+        pyri_grid_child(g, level, pos, 0, child);
+        return visit(s, level - 1, child, label, stored);
+    }
+    if ((err = is_shared(s, level, pos, label, &shared)) < 0 || shared)
+        return err;
+    if (level == 0)
+        return visit_leaf(s, pos, label);
+    if ((err = pyri_tree_get(s->t, label, level, pos, &node)) < 0)
+        return err == PYR_ECORRUPT ? 0 : err;
+    for (unsigned slot = 0; slot < PYRI_FAN && err == 0; slot++) {
+        uint64_t below;
+        int at;
+        if (!(node.slots >> slot & 1))
+            continue;
+        err = pyri_node_child(&node, slot, &below, &at);
+        if (err == PYR_ECORRUPT) { /* lost to damage */
+            err = 0;
+            continue;
+        }
+        pyri_grid_child(g, level, pos, slot, child);
+        if (err == 0)
+            err = visit(s, level - 1, child, below, at);
+    }
+    return err < 0 ? err
+                   : tell_node(s, pyri_lineage_owner(s->t->lineage, label),
+                               label, level, pos, node.size);
+}
+
+int
+pyri_tree_alone(const pyri_tree *t, const pyri_tree *older,
+                uint64_t older_label, const pyri_tree *const *others,
+                size_t nothers, const pyri_alone_out *out)
+{
+    seeking s = {t, older, older_label, others, nothers, out};
+    uint64_t pos[PYR_MAX_DIMS] = {0};
+    if (t->root == 0)
+        return 0;
+    return visit(&s, t->grid->levels, pos, t->root, t->root_level);
+}
