@@ -4,7 +4,7 @@
 #ifndef PYRI_OP_BLOCKS_H
 #define PYRI_OP_BLOCKS_H
 
-#include "op/run.h"
+#include "op/execute.h"
 
 #include <string.h>
 

@@ -33,7 +33,7 @@ enum {
     PYRI_CALL_MAX_NAME = 63
 };
 
-/* --- programs (program.c, run.c) ------------------------------------------ */
+/* --- programs (program.c, execute.c) ------------------------------------------ */
 
 /* What a value is while it is computed: 64 bits in any case. */
 typedef enum pyri_kind { PYRI_INT, PYRI_UINT, PYRI_REAL } pyri_kind;

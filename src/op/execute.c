@@ -1,5 +1,5 @@
 /*
- * op/run.c - programs at work.
+ * op/execute.c - programs at work.
  *
  * A box is cut into blocks of 512 cells, which with the registers stay in the
  * first-level cache. Each instruction goes over a whole block, so that the cost
@@ -7,7 +7,7 @@
  * instruction wants it reads them in place, and where the output is of the
  * class of the result the last instruction writes it in place.
  */
-#include "op/run.h"
+#include "op/execute.h"
 
 #include "base/fail.h"
 #include "op/blocks.h"
@@ -219,7 +219,7 @@ pyri_program_run(const pyri_program *p, int ndim, const pyri_box *box,
         uint64_t left = cells - m.first;
         m.n = left < PYRI_OP_CELLS ? (size_t)left : PYRI_OP_CELLS;
         const void *values = run_block(&m, native ? to : NULL);
-        if (values != to)
+        if (!native || values != to)
             store(to, values, m.n);
     }
     return 0;

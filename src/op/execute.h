@@ -1,9 +1,9 @@
 /*
- * op/run.h - running a program block by block, for those inside the layer who
+ * op/execute.h - running a program block by block, for those inside the layer who
  * want the values and not cells.
  */
-#ifndef PYRI_OP_RUN_H
-#define PYRI_OP_RUN_H
+#ifndef PYRI_OP_EXECUTE_H
+#define PYRI_OP_EXECUTE_H
 
 #include "op/lanes.h"
 #include "op/op.h"
