@@ -21,12 +21,13 @@ import sys
 TABLE = {
     "base": [],
     "nd": ["base"],
+    "op": ["base", "nd"],
     "chunk": ["base", "nd"],
     "engine": ["base", "nd", "chunk"],
     "version": ["base", "nd", "engine"],
     "tree": ["base", "nd", "chunk", "engine", "version"],
-    "array": ["base", "nd", "chunk", "engine", "version", "tree"],
-    "api": ["base", "nd", "chunk", "engine", "version", "tree", "array"],
+    "array": ["base", "nd", "op", "chunk", "engine", "version", "tree"],
+    "api": ["base", "nd", "op", "chunk", "engine", "version", "tree", "array"],
 }
 SHELVES = ["base", "nd", "chunk"]  # every header of theirs is open to all
 USERS = ["cli", "bench", "examples"]  # see pyramid/*.h and their own folder
