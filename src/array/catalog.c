@@ -159,6 +159,9 @@ load_schema(pyri_engine *e, pyri_reader *r, pyri_array *a)
     if ((err = pyri_schema_decode(value, &a->schema)) < 0)
         return pyri_fail_at(err, "array '%s'", a->name);
     const pyri_schema *s = &a->schema;
+    if (s->lineage.line[s->lineage.n - 1].array != a->id)
+        return pyri_fail(PYR_ECORRUPT, "array '%s' has the record of another",
+                         a->name);
     a->first = s->lineage.line[s->lineage.n - 1].first;
     a->style = (pyri_frag_style){a->id,   s->ndim,  s->type,
                                  s->fill, s->codec, s->level};
@@ -202,16 +205,26 @@ typedef struct lister {
     void *ctx;
 } lister;
 
+/* The name that follows `skip` bytes of a key; false if it cannot be one. */
+static bool
+name_of(pyri_bytes k, size_t skip, char out[PYR_MAX_NAME + 1])
+{
+    const char *name = (const char *)k.data + skip;
+    if (k.size <= skip || k.size - skip > PYR_MAX_NAME ||
+        memchr(name, 0, k.size - skip))
+        return false;
+    memcpy(out, name, k.size - skip);
+    out[k.size - skip] = 0;
+    return true;
+}
+
 static int
 list_name(void *ctx, pyri_bytes k, pyri_bytes value)
 {
     const lister *l = ctx;
     char name[PYR_MAX_NAME + 1];
-    size_t skip = strlen("name/");
-    if (k.size <= skip || k.size - skip >= sizeof name)
+    if (!name_of(k, strlen("name/"), name))
         return pyri_fail(PYR_ECORRUPT, "a name in the catalog is damaged");
-    memcpy(name, (const char *)k.data + skip, k.size - skip);
-    name[k.size - skip] = 0;
     return l->each(l->ctx, name);
 }
 
@@ -292,6 +305,18 @@ pyri_tag_delete(pyri_array *a, const char *tag)
     return err == PYR_ENOTFOUND ? no_tag(a, tag) : err;
 }
 
+/* A label that is not the array's own would turn into a huge version, or into
+ * PYR_LATEST. */
+static int
+tagged(const pyri_array *a, pyri_bytes value, pyr_version *out)
+{
+    if (value.size != 8 || pyri_load64(value.data) < a->first)
+        return pyri_fail(PYR_ECORRUPT, "a tag of array '%s' is damaged",
+                         a->name);
+    *out = pyri_load64(value.data) - a->first;
+    return 0;
+}
+
 int
 pyri_tag_get(pyri_array *a, const char *tag, pyr_version *out)
 {
@@ -303,10 +328,8 @@ pyri_tag_get(pyri_array *a, const char *tag, pyr_version *out)
     if (err < 0)
         return err;
     err = pyri_engine_get_record(a->engine, r, bytes_of(&k), &value, &found);
-    if (err == 0 && (!found || value.size != 8))
-        err = no_tag(a, tag);
     if (err == 0)
-        *out = pyri_load64(value.data) - a->first;
+        err = found ? tagged(a, value, out) : no_tag(a, tag);
     pyri_engine_end(a->engine, r);
     return err;
 }
@@ -322,13 +345,13 @@ list_tag(void *ctx, pyri_bytes k, pyri_bytes value)
 {
     const tag_lister *l = ctx;
     char tag[PYR_MAX_NAME + 1];
-    size_t skip = strlen("tag/") + 8 + 1;
-    if (k.size <= skip || k.size - skip >= sizeof tag || value.size != 8)
-        return pyri_fail(PYR_ECORRUPT, "a tag of array '%s' is damaged",
+    pyr_version v = 0;
+    if (!name_of(k, strlen("tag/") + 8 + 1, tag))
+        return pyri_fail(PYR_ECORRUPT, "the name of a tag of array '%s' is "
+                                       "damaged",
                          l->a->name);
-    memcpy(tag, (const char *)k.data + skip, k.size - skip);
-    tag[k.size - skip] = 0;
-    return l->each(l->ctx, tag, pyri_load64(value.data) - l->a->first);
+    int err = tagged(l->a, value, &v);
+    return err < 0 ? err : l->each(l->ctx, tag, v);
 }
 
 int
