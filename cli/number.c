@@ -70,24 +70,27 @@ mul_u64(uint64_t a, uint64_t b, uint64_t *out)
     return !__builtin_mul_overflow(a, b, out);
 }
 
+static int
+parse_digits(const char *text, size_t n, uint64_t *out)
+{
+    uint64_t value = 0;
+    for (size_t i = 0; i < n; i++)
+        if (!isdigit((unsigned char)text[i]) || !mul_u64(value, 10, &value) ||
+            __builtin_add_overflow(value, (uint64_t)(text[i] - '0'), &value))
+            return -1;
+    *out = value;
+    return n ? 0 : -1;
+}
+
 int
 parse_u64(const char *text, uint64_t *out)
 {
-    uint64_t value = 0;
-    if (!*text)
-        return -1;
-    for (; *text; text++)
-        if (!isdigit((unsigned char)*text) || !mul_u64(value, 10, &value) ||
-            __builtin_add_overflow(value, (uint64_t)(*text - '0'), &value))
-            return -1;
-    *out = value;
-    return 0;
+    return parse_digits(text, strlen(text), out);
 }
 
 int
 parse_extents(const char *text, extents *out, char *why)
 {
-    char word[24];
     *out = (extents){0};
     for (const char *p = text;; p++) {
         size_t n = strcspn(p, ",");
@@ -96,8 +99,7 @@ parse_extents(const char *text, extents *out, char *why)
                      PYR_MAX_DIMS);
             return -1;
         }
-        snprintf(word, sizeof word, "%.*s", n < 23 ? (int)n : 23, p);
-        if (parse_u64(word, &out->of[out->n++]) < 0) {
+        if (parse_digits(p, n, &out->of[out->n++]) < 0) {
             snprintf(why, WHY_SIZE,
                      "'%.60s' is not a list of whole numbers such as 100,200",
                      text);

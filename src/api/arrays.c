@@ -86,6 +86,11 @@ pyr_attributes(pyr_array *array, char **out)
     if ((err = pyri_need(array, "pyr_attributes", "array")) < 0)
         return err;
     err = pyri_array_attributes(array->array, &text);
+    if (err == 0 && (strlen((char *)text.data) + 1 != text.size ||
+                     pyri_check_json((char *)text.data) < 0))
+        err = pyri_fail(PYR_ECORRUPT, "the attributes of array '%s' are "
+                                      "damaged",
+                        array->array->name);
     if (err < 0)
         pyri_buf_fini(&text);
     else

@@ -98,13 +98,10 @@ pyri_check_name(const char *name, const char *kind)
 int
 pyri_check_shape(int ndim, const uint64_t *shape)
 {
-    uint64_t cells = 1;
-    for (int d = 0; d < ndim; d++) /* an extent of 0 must not hide the rest */
-        if (shape[d] && (!pyri_mul64(cells, shape[d], &cells) ||
-                         cells == UINT64_MAX))
-            return pyri_fail(PYR_EINVAL,
-                             "the shape has more than 2^64 - 2 cells");
-    return 0;
+    return pyri_countable(ndim, shape)
+               ? 0
+               : pyri_fail(PYR_EINVAL,
+                           "the shape has more than 2^64 - 2 cells");
 }
 
 int

@@ -123,6 +123,9 @@ load_schema(pyri_engine *e, pyri_reader *r, pyri_array *a)
     if ((err = pyri_schema_decode(value, &a->schema)) < 0)
         return pyri_fail_at(err, "array '%s'", a->name);
     const pyri_schema *s = &a->schema;
+    if (s->lineage.line[s->lineage.n - 1].array != a->id)
+        return pyri_fail(PYR_ECORRUPT, "array '%s' has the record of another",
+                         a->name);
     a->first = s->lineage.line[s->lineage.n - 1].first;
     a->style = (pyri_frag_style){a->id,   s->ndim,  s->type,
                                  s->fill, s->codec, s->level};
@@ -188,11 +191,8 @@ list_name(void *ctx, pyri_bytes k, pyri_bytes value)
 {
     const lister *l = ctx;
     char name[PYR_MAX_NAME + 1];
-    size_t skip = strlen("name/");
-    if (k.size <= skip || k.size - skip >= sizeof name)
+    if (!pyri_key_rest(k, strlen("name/"), name))
         return pyri_fail(PYR_ECORRUPT, "a name in the catalog is damaged");
-    memcpy(name, (const char *)k.data + skip, k.size - skip);
-    name[k.size - skip] = 0;
     return l->each(l->ctx, name);
 }
 

@@ -44,6 +44,19 @@ pyri_key_tag(uint64_t id, const char *tag)
     return k;
 }
 
+/* The name that follows `skip` bytes of a key; false if it cannot be one. */
+bool
+pyri_key_rest(pyri_bytes k, size_t skip, char out[PYR_MAX_NAME + 1])
+{
+    const char *name = (const char *)k.data + skip;
+    if (k.size <= skip || k.size - skip > PYR_MAX_NAME ||
+        memchr(name, 0, k.size - skip))
+        return false;
+    memcpy(out, name, k.size - skip);
+    out[k.size - skip] = 0;
+    return true;
+}
+
 pyri_key
 pyri_key_child(uint64_t parent, uint64_t child)
 {

@@ -25,6 +25,8 @@ pyri_key pyri_key_name(const char *name);
 pyri_key pyri_key_id(const char *kind, uint64_t id); /* kind ends in '/' */
 pyri_key pyri_key_tag(uint64_t id, const char *tag);
 pyri_key pyri_key_child(uint64_t parent, uint64_t child);
+/* The name in a key from byte `skip` on; false if it cannot be one. */
+bool pyri_key_rest(pyri_bytes key, size_t skip, char name[PYR_MAX_NAME + 1]);
 
 /* The edit that refuses, with PYR_ENOVERSION or PYR_EFENCED, if a snapshot of
  * the array is forgotten by then. `k` is memory for it. */

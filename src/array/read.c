@@ -59,10 +59,10 @@ static int
 flush(reading *r)
 {
     int err = 0;
-    pyri_link *links = r->links.links;
+    int at = 0;
     for (size_t i = 0; i < r->n; i++) {
-        r->jobs[i].links = links;
-        links += r->jobs[i].n;
+        r->jobs[i].links = r->jobs[i].n ? r->links.links + at : NULL;
+        at += r->jobs[i].n;
     }
     if (r->n <= 1 || r->bytes <= ALONE)
         err = pyri_fetch_run(&r->fetcher, r->jobs, r->n);

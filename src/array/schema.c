@@ -133,6 +133,7 @@ take_lineage(pyri_cursor *c, pyri_lineage *l)
     for (int i = 0; i < l->n; i++) {
         l->line[i].array = pyri_cursor_u64(c);
         l->line[i].first = pyri_cursor_varint(c);
+        c->failed |= i > 0 && l->line[i].first < l->line[i - 1].first;
     }
 }
 

@@ -62,6 +62,26 @@ load_record(pyri_array *a, pyri_reader *r, uint64_t label, pyri_record *out,
     return err;
 }
 
+static int
+damaged(const pyri_array *a, uint64_t label)
+{
+    return pyri_fail(PYR_ECORRUPT, "version %lld of array '%s' is damaged",
+                     (long long)(label - a->first), a->name);
+}
+
+/* Cells outside the tree would be found nowhere, and never be set. */
+static bool
+tree_covers_shape(const pyri_grid *g)
+{
+    const uint64_t origin[PYR_MAX_DIMS] = {0};
+    pyri_box root;
+    pyri_grid_domain(g, g->levels, origin, &root);
+    for (int d = 0; d < g->ndim; d++)
+        if (root.hi[d] < g->shape[d])
+            return false;
+    return true;
+}
+
 int
 pyri_snapshot_open_label(pyri_array *a, pyri_reader *r, uint64_t label,
                          pyri_snapshot *s)
@@ -78,10 +98,13 @@ pyri_snapshot_open_label(pyri_array *a, pyri_reader *r, uint64_t label,
          (s->record.root > label || s->record.root_level < 1 ||
           s->record.root_level > pyri_grid_levels(&s->record.form)))) {
         pyri_record_fini(&s->record);
-        return pyri_fail(PYR_ECORRUPT, "version %lld of array '%s' is damaged",
-                         (long long)(label - a->first), a->name);
+        return damaged(a, label);
     }
     pyri_grid_init(&s->grid, &s->record.form, a->schema.chunk);
+    if (!tree_covers_shape(&s->grid)) {
+        pyri_record_fini(&s->record);
+        return damaged(a, label);
+    }
     s->tree = (pyri_tree){.engine = a->engine,
                           .reader = r,
                           .lineage = &a->schema.lineage,

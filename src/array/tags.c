@@ -19,7 +19,7 @@ pyri_tag_set(pyri_array *a, const char *tag, pyr_version v)
         return err;
     pyri_store64(value, s.label);
     pyri_snapshot_close(&s);
-    pyri_key gone, tagged = pyri_key_id("tagged/", a->id);
+    pyri_key gone, counter = pyri_key_id("tagged/", a->id);
     uint8_t change[8];
     if (pyri_sys_getrandom(change, sizeof change, 0) != sizeof change)
         return pyri_fail(PYR_EIO, "no random numbers from the system");
@@ -27,7 +27,7 @@ pyri_tag_set(pyri_array *a, const char *tag, pyr_version v)
         pyri_edit_kept(a, pyri_load64(value), &gone),
         {.kind = PYRI_EDIT_PUT, .key = pyri_key_bytes(&k), .value = {value, 8}},
         {.kind = PYRI_EDIT_PUT,
-         .key = pyri_key_bytes(&tagged),
+         .key = pyri_key_bytes(&counter),
          .value = {change, sizeof change}},
     };
     err = pyri_engine_edit(a->engine, edits, sizeof edits / sizeof *edits);
@@ -49,6 +49,18 @@ pyri_tag_delete(pyri_array *a, const char *tag)
     return err == PYR_ENOTFOUND ? no_tag(a, tag) : err;
 }
 
+/* A label that is not the array's own would turn into a huge version, or into
+ * PYR_LATEST. */
+static int
+tagged(const pyri_array *a, pyri_bytes value, pyr_version *out)
+{
+    if (value.size != 8 || pyri_load64(value.data) < a->first)
+        return pyri_fail(PYR_ECORRUPT, "a tag of array '%s' is damaged",
+                         a->name);
+    *out = pyri_load64(value.data) - a->first;
+    return 0;
+}
+
 int
 pyri_tag_get(pyri_array *a, const char *tag, pyr_version *out)
 {
@@ -60,10 +72,8 @@ pyri_tag_get(pyri_array *a, const char *tag, pyr_version *out)
     if (err < 0)
         return err;
     err = pyri_engine_get_record(a->engine, r, pyri_key_bytes(&k), &value, &found);
-    if (err == 0 && (!found || value.size != 8))
-        err = no_tag(a, tag);
     if (err == 0)
-        *out = pyri_load64(value.data) - a->first;
+        err = found ? tagged(a, value, out) : no_tag(a, tag);
     pyri_engine_end(a->engine, r);
     return err;
 }
@@ -79,13 +89,13 @@ list_tag(void *ctx, pyri_bytes k, pyri_bytes value)
 {
     const tag_lister *l = ctx;
     char tag[PYR_MAX_NAME + 1];
-    size_t skip = strlen("tag/") + 8 + 1;
-    if (k.size <= skip || k.size - skip >= sizeof tag || value.size != 8)
-        return pyri_fail(PYR_ECORRUPT, "a tag of array '%s' is damaged",
+    pyr_version v = 0;
+    if (!pyri_key_rest(k, strlen("tag/") + 8 + 1, tag))
+        return pyri_fail(PYR_ECORRUPT, "the name of a tag of array '%s' is "
+                                       "damaged",
                          l->a->name);
-    memcpy(tag, (const char *)k.data + skip, k.size - skip);
-    tag[k.size - skip] = 0;
-    return l->each(l->ctx, tag, pyri_load64(value.data) - l->a->first);
+    int err = tagged(l->a, value, &v);
+    return err < 0 ? err : l->each(l->ctx, tag, v);
 }
 
 int

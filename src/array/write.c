@@ -7,6 +7,7 @@
  */
 #include "array/draft.h"
 
+#include "base/checked.h"
 #include "base/fault.h"
 #include "base/sys.h"
 
@@ -184,7 +185,7 @@ paint_added(pyri_draft *d, const pyri_ticket *t, const void *buf)
 static int
 check_growth(pyri_array *a, int axis, uint64_t count, uint64_t *shape)
 {
-    pyri_box box = {.lo = {0}};
+    uint64_t grown[PYR_MAX_DIMS];
     pyri_reader *r;
     int err = pyri_engine_begin(a->engine, &r);
     if (err < 0)
@@ -194,13 +195,13 @@ check_growth(pyri_array *a, int axis, uint64_t count, uint64_t *shape)
     if (err < 0)
         return err;
     for (int d = 0; d < a->schema.ndim; d++)
-        box.hi[d] = shape[d];
-    if (__builtin_add_overflow(shape[axis], count, &box.hi[axis]) ||
-        pyri_box_cells(a->schema.ndim, &box) == UINT64_MAX)
+        grown[d] = shape[d];
+    if (!pyri_add64(shape[axis], count, &grown[axis]) ||
+        !pyri_countable(a->schema.ndim, grown))
         return pyri_fail(PYR_EINVAL,
                          "array '%s' would have more than 2^64 - 2 cells",
                          a->name);
-    return check_shape(a, box.hi);
+    return check_shape(a, grown);
 }
 
 /* The other axes must be as they were when the caller counted his cells. */

@@ -31,7 +31,7 @@ pyri_buf_extend(pyri_buf *b, size_t size)
         b->failed = true;
         return NULL;
     }
-    if (b->size + size > b->room) {
+    if (b->size + size > b->room || !b->data) { /* also for no bytes */
         size_t room = b->room ? b->room * 2 : 256;
         while (room < b->size + size)
             room *= 2;

@@ -47,7 +47,8 @@ void pyri_summary_merge(pyri_summary *s, pyr_type type,
                         const pyri_summary *other);
 /* *s becomes the summary of its cells without those of `part`, if that can be
  * said without looking at them: false, and *s unchanged, if the part may hold
- * the only minimum or maximum, or if a real sum would lose its accuracy. */
+ * the only minimum or maximum, if a real sum would lose its accuracy, or if it
+ * cannot be a part. */
 bool pyri_summary_subtract(pyri_summary *s, pyr_type type, uint64_t fill,
                            const pyri_summary *part);
 void pyri_summary_encode(const pyri_summary *s, pyr_type type,
@@ -73,6 +74,10 @@ const char *pyri_codec_name(pyr_codec codec); /* "none", "lz4", "zstd" */
  */
 int pyri_codec_press(pyr_codec codec, int level, size_t cell, const void *in,
                      size_t size, void *out, size_t *pressed);
+
+/* PYR_ECORRUPT unless they say of themselves that `size` bytes are in them: to
+ * be asked before there is memory for so many. */
+int pyri_codec_check(const void *in, size_t pressed, size_t size);
 
 /* Undo it: exactly `size` bytes must come out, else PYR_ECORRUPT. */
 int pyri_codec_expand(const void *in, size_t pressed, void *out, size_t size);

@@ -89,7 +89,7 @@ check_compressor(const void *in)
 }
 
 int
-pyri_codec_expand(const void *in, size_t pressed, void *out, size_t size)
+pyri_codec_check(const void *in, size_t pressed, size_t size)
 {
     size_t inside = 0;
     if (pressed < BLOSC_MIN_HEADER_LENGTH || pressed >= size ||
@@ -100,7 +100,13 @@ pyri_codec_expand(const void *in, size_t pressed, void *out, size_t size)
         return pyri_fail(PYR_ECORRUPT,
                          "pressed cells: %zu bytes inside, not %zu", inside,
                          size);
-    int err = check_compressor(in);
+    return check_compressor(in);
+}
+
+int
+pyri_codec_expand(const void *in, size_t pressed, void *out, size_t size)
+{
+    int err = pyri_codec_check(in, pressed, size);
     if (err < 0)
         return err;
     int got = blosc_decompress_ctx(in, out, size, 1);

@@ -387,14 +387,16 @@ pyri_frag_expand(const pyri_frag *f, const pyri_frag_style *style,
         *cells = payload + mask_size;
         return 0;
     }
+    size_t size = (size_t)(count * cell), pressed = (size_t)f->stored - mask_size;
+    int err = pyri_codec_check(payload + mask_size, pressed, size);
+    if (err < 0)
+        return err;
     pyri_buf_reset(room);
-    uint8_t *to = pyri_buf_extend(room, (size_t)(count * cell));
+    uint8_t *to = pyri_buf_extend(room, size);
     if (!to)
         return pyri_fail_nomem("the cells of a fragment");
     *cells = to;
-    return pyri_codec_expand(payload + mask_size,
-                             (size_t)f->stored - mask_size, to,
-                             (size_t)(count * cell));
+    return pyri_codec_expand(payload + mask_size, pressed, to, size);
 }
 
 /* --- the description ----------------------------------------------------- */
@@ -464,6 +466,8 @@ pyri_frag_decode(pyri_cursor *c, int ndim, const pyri_box *chunk, pyri_frag *f)
         f->check = pyri_cursor_u64(c);
         good &= f->kind <= PYRI_FRAG_PRESSED && f->stored > 0 &&
                 f->stored < UINT64_MAX / 16;
+        /* so that their bytes can be counted */
+        good = good && pyri_box_cells(ndim, &f->box) < UINT64_MAX / 16;
     }
     if (c->failed || !good)
         return pyri_fail(PYR_ECORRUPT, "a fragment's description is damaged");

@@ -24,8 +24,11 @@ pyri_mem_dense(int n, size_t cell, const pyri_box *box, void *base)
 pyri_mem
 pyri_mem_move(int n, pyri_mem m, const uint64_t *from, const uint64_t *to)
 {
+    int64_t by = 0;
     for (int d = 0; d < n; d++)
-        m.base += (int64_t)(to[d] - from[d]) * m.step[d];
+        by += (int64_t)(to[d] - from[d]) * m.step[d];
+    if (by) /* memory that is not there stays where it is */
+        m.base += by;
     return m;
 }
 

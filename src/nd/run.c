@@ -46,7 +46,9 @@ pyri_run_next(const pyri_run *r, int d, uint64_t lo, uint64_t hi, uint64_t *i,
     uint64_t start = r->start[d], block = r->block[d], first = *i;
     if (lo >= hi || block == 0)
         return false;
-    if (lo >= start + block && r->stride[d]) {
+    if (lo >= start + block) {
+        if (r->stride[d] == 0) /* all of them are where the first one is */
+            return false;
         /* the first block whose last cell is not before lo */
         uint64_t skip = (lo - start - block) / r->stride[d] + 1;
         first = pyri_max64(first, skip);

@@ -82,10 +82,14 @@ pyri_node_open(pyri_bytes key, pyri_bytes b, pyri_node *out)
                          bytes[8]);
     *out = (pyri_node){bytes, b.size, bytes[10], pyri_load64(bytes + 16),
                        pyri_load16(bytes + 12)};
+    const uint8_t *name = key.data;
+    if (out->label != pyri_load64_be(name + 8) || out->level != name[16])
+        return damaged("it is of another version or level than its name");
     bool leaf = bytes[9] == NODE_LEAF;
     size_t entries =
         NODE_ENTRY * (size_t)__builtin_popcount(out->slots);
-    if (leaf != (out->level == 0) || out->level > PYRI_MAX_LEVEL ||
+    if (leaf != (out->level == 0) || (!leaf && bytes[9] != NODE_INNER) ||
+        out->level > PYRI_MAX_LEVEL ||
         (!leaf && b.size != NODE_HEAD + entries + pyri_load32(bytes + 112)))
         return damaged("its size or level is wrong");
     return 0;

@@ -59,13 +59,15 @@ pyri_claim_encode(const pyri_claim *c, pyri_buf *out)
     }
 }
 
-/* No cell of a run may lie past 2^64 - 1, or sums above would wrap. */
+/* No cell of a run may lie past 2^64 - 1, or sums above would wrap; and blocks
+ * do not overlap. */
 static bool
 fits(int ndim, const pyri_run *r)
 {
     for (int d = 0; d < ndim; d++) {
         uint64_t last;
         if (r->count[d] == 0 || r->block[d] == 0 ||
+            (r->count[d] > 1 && r->stride[d] < r->block[d]) ||
             !pyri_mul64(r->count[d] - 1, r->stride[d], &last) ||
             !pyri_add64(last, r->block[d], &last) ||
             !pyri_add64(last, r->start[d], &last))

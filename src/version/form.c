@@ -179,6 +179,8 @@ pyri_form_decode(pyri_cursor *c, pyri_form *f)
         return pyri_fail(PYR_ECORRUPT, "a version has %d axes", f->ndim);
     for (int d = 0; d < f->ndim; d++)
         f->shape[d] = pyri_cursor_varint(c);
+    /* those above multiply extents without looking */
+    c->failed |= !pyri_countable(f->ndim, f->shape);
     uint64_t norder = pyri_cursor_varint(c);
     const uint8_t *order = norder <= PYRI_MAX_ORDER
                                ? pyri_cursor_take(c, (size_t)norder)

@@ -256,6 +256,16 @@ cells_keep_the_range_of_their_type(void)
 }
 
 static void
+extents_are_read_to_their_end(void)
+{
+    extents e;
+    OK(parse_extents("0000000000000000000000000000012,3", &e, why));
+    CHECK(e.n == 2 && e.of[0] == 12 && e.of[1] == 3);
+    CHECK(parse_extents("00000000000000000000000000000x", &e, why) < 0);
+    CHECK(parse_extents("1,,2", &e, why) < 0);
+}
+
+static void
 slabs_cover_a_box_in_order(void)
 {
     const uint64_t shape[3] = {3, 700, 100000}, start[3] = {0, 5, 0};
@@ -300,5 +310,6 @@ TESTS(T(boxes_are_numpy_slices), T(boxes_that_make_no_sense_are_refused),
       T(npy_headers_are_read), T(npy_headers_that_lie_are_refused),
       T(npy_headers_cut_anywhere_are_refused),
       T(npy_prefixes_know_three_formats), T(npy_headers_we_write_can_be_read),
-      T(cells_keep_the_range_of_their_type), T(slabs_cover_a_box_in_order),
+      T(cells_keep_the_range_of_their_type), T(extents_are_read_to_their_end),
+      T(slabs_cover_a_box_in_order),
       T(slabs_end_where_chunks_do), T(slabs_of_nothing_are_none))

@@ -457,7 +457,7 @@ static void
 pick_chunk(rng *r, int ndim, pyri_box *chunk)
 {
     for (int d = 0; d < ndim; d++) {
-        uint64_t side = rng_from(r, 1, 300);
+        uint64_t side = rng_from(r, 1, ndim <= 7 ? 300 : 12);
         chunk->lo[d] = side * (rng_next(r) >> rng_from(r, 9, 63));
         chunk->hi[d] = chunk->lo[d] + side;
     }

@@ -235,6 +235,10 @@ next_shape(const pyri_take *take, const uint64_t *before, int ndim,
                     &shape[take->grow_axis]))
         return pyri_fail(PYR_EINVAL, "axis %d would grow beyond 2^64 cells",
                          take->grow_axis);
+    /* together with what others have in flight */
+    if (!pyri_countable(ndim, shape))
+        return pyri_fail(PYR_EINVAL, "the array would have more than 2^64 - 2 "
+                         "cells");
     return 0;
 }
 

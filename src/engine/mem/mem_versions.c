@@ -208,6 +208,10 @@ next_shape(const head *h, const pyri_take *take, pyri_ticket *ticket)
     if (!pyri_add64(*extent, take->grow_by, extent))
         return pyri_fail(PYR_EINVAL, "axis %d cannot grow by %llu more cells",
                          take->grow_axis, (unsigned long long)take->grow_by);
+    /* together with what others have in flight */
+    if (!pyri_countable(h->ndim, ticket->shape))
+        return pyri_fail(PYR_EINVAL, "the array would have more than 2^64 - 2 "
+                                     "cells");
     return 0;
 }
 

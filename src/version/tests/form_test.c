@@ -27,6 +27,8 @@ pick_shape(story *s, uint64_t *shape, const uint64_t *before)
                    : dice == 4 ? before[d] + rng_below(&s->r, 9)
                                : rng_below(&s->r, 40);
     }
+    for (int d = 0; !pyri_countable(s->ndim, shape); d = (d + 1) % s->ndim)
+        shape[d] = shape[d] / 2 + 1;
 }
 
 static void
