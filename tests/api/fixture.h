@@ -43,6 +43,14 @@ data_bytes(void)
     return status.data_bytes;
 }
 
+static inline uint64_t
+metadata_bytes(void)
+{
+    pyr_status status;
+    OK(pyr_store_status(store, &status, NULL, NULL));
+    return status.metadata_bytes;
+}
+
 static inline double
 ms_since(int64_t start)
 {

@@ -41,21 +41,32 @@ fill_and_constant_chunks_take_no_storage(void)
     tear_down();
 }
 
+/* Small fragments are stored with the index, large ones in segments. */
 static void
-a_small_write_stores_little_more_than_its_cells(void)
+a_write_stores_little_more_than_its_cells(void)
 {
-    uint64_t shape[2] = {1024, 1024}, size[2] = {10, 10};
-    uint8_t *cells = random_bytes(1024 * 1024);
+    uint64_t shape[2] = {1024, 1024}, small[2] = {10, 10};
+    uint64_t large[2] = {70, 1000};
+    uint8_t *cells = random_bytes(1024 * 1024), got[100];
     pyr_array *a;
     set_up();
     OK(pyr_create(store, "a", &(pyr_spec){.ndim = 2, .shape = shape,
                                           .type = PYR_U8}, &a));
     OK(pyr_write(a, zero, shape, cells, NULL));
-    uint64_t before = data_bytes();
+    uint64_t before = data_bytes(), index = metadata_bytes();
     CHECK(before >= 1024 * 1024 && before < 1200 * 1024);
     for (uint64_t i = 0; i < 8; i++)
-        OK(pyr_write(a, (uint64_t[2]){i * 100, i * 37}, size, cells, NULL));
-    CHECK(data_bytes() - before < 8 * 8192);
+        OK(pyr_write(a, (uint64_t[2]){i * 100, i * 37}, small, cells, NULL));
+    CHECK(data_bytes() == before);
+    CHECK(metadata_bytes() - index < 8 * 32768);
+    OK(pyr_read(a, PYR_LATEST, (uint64_t[2]){700, 7 * 37}, small, got));
+    CHECK(memcmp(got, cells, 100) == 0);
+    index = metadata_bytes();
+    for (uint64_t i = 0; i < 8; i++)
+        OK(pyr_write(a, (uint64_t[2]){i * 100, i}, large, cells, NULL));
+    CHECK(data_bytes() - before >= 8 * 70000);
+    CHECK(data_bytes() - before < 8 * (70000 + 3 * 4096));
+    CHECK(metadata_bytes() - index < 8 * 32768);
     free(cells);
     pyr_array_close(a);
     tear_down();
@@ -92,11 +103,13 @@ static void
 compression_shrinks_what_is_stored(void)
 {
     static const char *const names[] = {"none", "lz4", "zstd"};
-    uint64_t shape[2] = {256, 256}, chunk[2] = {100, 100}, used[3], n = 65536;
+    uint64_t shape[2] = {1000, 1000}, chunk[2] = {500, 500}, used[3];
+    uint64_t n = 1000000;
     int32_t *cells = malloc(n * 4), *got = malloc(n * 4);
+    uint8_t *noise = random_bytes(n);
     REQUIRE(cells && got);
     for (uint64_t i = 0; i < n; i++)
-        cells[i] = (int32_t)(i / 17 + i % 5);
+        cells[i] = (int32_t)(i / 1000 * 256 + noise[i]); /* 8 bits to store */
     set_up();
     for (int codec = 0; codec < 3; codec++) {
         pyr_array *a;
@@ -121,6 +134,8 @@ compression_shrinks_what_is_stored(void)
            (int)used[1], (int)used[2]);
     CHECK(used[0] >= n * 4);
     CHECK(used[1] < used[0] / 2 && used[2] < used[0] / 2);
+    CHECK(used[1] >= n && used[2] >= n); /* not hidden elsewhere */
+    free(noise);
     free(cells);
     free(got);
     tear_down();
@@ -221,6 +236,6 @@ several_data_directories_are_all_used(void)
 }
 
 TESTS(T(fill_and_constant_chunks_take_no_storage),
-      T(a_small_write_stores_little_more_than_its_cells),
+      T(a_write_stores_little_more_than_its_cells),
       T(a_clone_costs_one_record), T(compression_shrinks_what_is_stored),
       T(several_data_directories_are_all_used))

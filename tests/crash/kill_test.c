@@ -7,7 +7,7 @@
 /* --- killed at each point ------------------------------------------------ */
 
 static void
-kill_one(int i, pyr_durability durability, int sample, uint32_t writes)
+kill_one(fault_point at, pyr_durability durability, int sample, uint32_t writes)
 {
     place p;
     place_open(&p, durability, LONG_LEASE, sample);
@@ -15,7 +15,7 @@ kill_one(int i, pyr_durability durability, int sample, uint32_t writes)
     job a = writer_of(&p, writes), b = writer_of(&p, writes);
     job victim = writer_of(&p, 1000);
     pid_t pa = start(NULL, &a), pb = start(NULL, &b);
-    pid_t pv = start_at(points[i].name, "kill", 4, &victim);
+    pid_t pv = start_at(at.name, "kill", 4, &victim);
     CHECK(is_killed(pv));
     int64_t killed = now_ns();
     CHECK(proc_ends_well(pa, BOUND));
@@ -24,11 +24,11 @@ kill_one(int i, pyr_durability durability, int sample, uint32_t writes)
     CHECK(now_ns() - killed < (int64_t)BOUND * 1000000);
     work_report r = check_replay(&p);
     CHECK(r.unsure == 1);
-    CHECK(r.landed == (points[i].fate == PRESENT));
-    CHECK(r.nothing == (points[i].fate == NOTHING));
+    CHECK(r.landed == (at.fate == PRESENT));
+    CHECK(r.nothing == (at.fate == NOTHING));
     CHECK(r.acked >= 2 * writes + 5);
     if (check_failures > before)
-        printf("# when killed at %s\n", points[i].name);
+        printf("# when killed at %s, sample %d\n", at.name, sample);
     place_close(&p);
 }
 
@@ -36,7 +36,7 @@ static void
 a_writer_killed_at_any_point_harms_nobody(void)
 {
     for (int i = 0; i < NPOINTS; i++)
-        kill_one(i, PYR_DURABILITY_OS, i,
+        kill_one(points[i], PYR_DURABILITY_OS, i % WORK_LARGE,
                  (uint32_t)by_scale(40, 150, 1000));
 }
 
@@ -44,8 +44,21 @@ static void
 it_is_so_with_synced_files(void)
 {
     for (int i = 0; i < NPOINTS; i++)
-        kill_one(i, PYR_DURABILITY_COMMIT, i + 1,
+        kill_one(points[i], PYR_DURABILITY_COMMIT, (i + 1) % WORK_LARGE,
                  (uint32_t)by_scale(15, 50, 300));
+}
+
+static void
+it_is_so_with_writes_that_go_into_segments(void)
+{
+    uint32_t writes = (uint32_t)by_scale(4, 10, 60);
+    for (int i = 0; i < NPOINTS; i++) {
+        kill_one(points[i], PYR_DURABILITY_OS, WORK_LARGE, writes);
+        kill_one(points[i], PYR_DURABILITY_COMMIT, WORK_LARGE, writes);
+    }
+    kill_one(segment_points[0], PYR_DURABILITY_OS, WORK_LARGE, writes);
+    kill_one(segment_points[0], PYR_DURABILITY_COMMIT, WORK_LARGE, writes);
+    kill_one(segment_points[1], PYR_DURABILITY_COMMIT, WORK_LARGE, writes);
 }
 
 /* Several die in a row, each in the other's way. */
@@ -125,7 +138,7 @@ kill_at_random(pyr_durability durability, int sample, uint64_t ms)
     while (now_ns() < end) {
         for (int i = 0; i < CREW; i++)
             if (crew[i] == 0) {
-                job j = writer_of(&p, 400);
+                job j = writer_of(&p, p.k.large ? 20 : 400);
                 crew[i] = start(NULL, &j);
             }
         nap_ms((int)rng_from(&r, 5, 80)); /* when to kill, not what to see */
@@ -159,42 +172,51 @@ writers_killed_at_random_lose_nothing_that_was_acknowledged(void)
 {
     kill_at_random(PYR_DURABILITY_OS, 0, by_scale(3000, 9000, 60000));
     kill_at_random(PYR_DURABILITY_COMMIT, 2, by_scale(1500, 4000, 30000));
+    kill_at_random(PYR_DURABILITY_COMMIT, WORK_LARGE,
+                   by_scale(1000, 3000, 20000));
 }
 
 /* --- the disk refuses ---------------------------------------------------- */
 
+/* `nothing`: versions that are left, and change nothing. */
 static void
-refuse(const char *fault, int code)
+refuse(const char *fault, int code, int sample, uint32_t nothing)
 {
     place p;
     int before = check_failures;
-    place_open(&p, PYR_DURABILITY_COMMIT, LONG_LEASE, 0);
+    place_open(&p, PYR_DURABILITY_COMMIT, LONG_LEASE, sample);
     others_can_write(&p);
     job j = writer_of(&p, 5);
     j.role = "fail";
     j.extra = code;
+    j.nowait = nothing;
     CHECK(proc_ends_well(start(fault, &j), BOUND));
     others_can_write(&p);
     work_report r = check_replay(&p);
-    CHECK(r.acked == 15 && r.nothing == 0);
+    CHECK(r.acked == 15 && r.nothing == nothing);
     if (check_failures > before)
-        printf("# with %s\n", fault);
+        printf("# with %s, sample %d\n", fault, sample);
     place_close(&p);
 }
 
 static void
 a_write_that_the_disk_refuses_changes_nothing(void)
 {
-    refuse("segment.append=fail@1", PYR_EIO);
-    refuse("segment.append=nospc@1", PYR_ENOSPC);
-    refuse("segment.sync=fail@1", PYR_EIO);
-    refuse("segment.sync=nospc@1", PYR_ENOSPC);
+    refuse("segment.append=fail@1", PYR_EIO, WORK_LARGE, 0);
+    refuse("segment.append=nospc@1", PYR_ENOSPC, WORK_LARGE, 0);
+    refuse("segment.sync=fail@1", PYR_EIO, WORK_LARGE, 0);
+    refuse("segment.sync=nospc@1", PYR_ENOSPC, WORK_LARGE, 0);
+    for (int sample = 0; sample < WORK_SAMPLES; sample++) {
+        refuse("publish.commit=fail@1", PYR_EIO, sample, 1);
+        refuse("publish.commit=nospc@1", PYR_ENOSPC, sample, 1);
+    }
 }
 
 static const crew_role none[] = {{NULL, NULL}};
 
 CREW_TESTS(none, T(a_writer_killed_at_any_point_harms_nobody),
            T(it_is_so_with_synced_files),
+           T(it_is_so_with_writes_that_go_into_segments),
            T(many_dead_writers_in_a_row_are_resolved_by_the_next),
            T(a_completed_write_survives_its_writer_and_the_one_before_it),
            T(waiting_for_a_version_resolves_the_dead_before_it),

@@ -62,13 +62,13 @@ extent(void)
 
 /* A line of ones. */
 static void
-set_up_ones(unsigned lease_ms)
+set_up_ones(unsigned lease_ms, uint64_t chunk)
 {
     static int32_t ones[CELLS];
     for (int i = 0; i < CELLS; i++)
         ones[i] = 1;
     set_up(lease_ms);
-    make_line(CELLS, 1000, PYR_I32);
+    make_line(CELLS, chunk, PYR_I32);
     OK(pyr_write(array, AT(0), AT(CELLS), ones, NULL));
 }
 
@@ -85,7 +85,7 @@ static void
 a_resize_that_others_carried_out_is_told_so(void)
 {
     int32_t one = 1;
-    set_up_ones(SHORT_LEASE);
+    set_up_ones(SHORT_LEASE, 1000);
     pid_t late = start_and_stop("write.taken=stop", "resize", 10);
     OK(pyr_write(array, AT(1), AT(1), &one, NULL));
     CHECK(extent() == 10);
@@ -101,7 +101,7 @@ static void
 a_fenced_append_leaves_fill(void)
 {
     int32_t one = 1;
-    set_up_ones(SHORT_LEASE);
+    set_up_ones(SHORT_LEASE, 1000);
     pid_t late = start_and_stop("write.taken=stop", "append", MORE);
     OK(pyr_write(array, AT(1), AT(1), &one, NULL));
     check_sum(CELLS + MORE, CELLS);
@@ -111,17 +111,26 @@ a_fenced_append_leaves_fill(void)
     tear_down();
 }
 
+/* An append is refused its data, or, a small one, the whole version. */
+static void
+append_to_full(const char *fault, uint64_t chunk, uint64_t more)
+{
+    set_up_ones(LONG_LEASE, chunk);
+    pid_t child = start(fault, "append", more);
+    CHECK(proc_wait(child, BOUND).code == FULL);
+    CHECK(in_flight() == 0);
+    check_sum(CELLS + more, CELLS);
+    CHECK(proc_ends_well(start(NULL, "append", more), BOUND));
+    CHECK(extent() == CELLS + 2 * more);
+    tear_down();
+}
+
 static void
 an_append_to_a_full_disk_leaves_fill(void)
 {
-    set_up_ones(LONG_LEASE);
-    pid_t child = start("segment.append=nospc", "append", MORE);
-    CHECK(proc_wait(child, BOUND).code == FULL);
-    CHECK(in_flight() == 0);
-    check_sum(CELLS + MORE, CELLS);
-    CHECK(proc_ends_well(start(NULL, "append", MORE), BOUND));
-    CHECK(extent() == CELLS + 2 * MORE);
-    tear_down();
+    append_to_full("segment.append=nospc", 50000, 40 * MORE);
+    append_to_full("publish.commit=nospc", 50000, 40 * MORE);
+    append_to_full("publish.commit=nospc", 1000, MORE);
 }
 
 /* --- work that takes longer than the lease ------------------------------- */

@@ -25,10 +25,21 @@ work_sample(int which, uint64_t seed)
          .type = PYR_I16, .codec = PYR_CODEC_LZ4},
         {.array = "cube", .ndim = 3, .shape = {13, 17, 11},
          .chunk = {5, 17, 4}, .type = PYR_U64},
+        {.array = "sheet", .ndim = 2, .shape = {400, 500},
+         .chunk = {400, 500}, .type = PYR_U32, .large = true},
     };
-    work k = samples[(unsigned)which % 3];
+    work k = samples[(unsigned)which % WORK_SAMPLES];
     k.seed = seed;
     return k;
+}
+
+size_t
+work_bytes(const work *k)
+{
+    size_t n = model_type_size(k->type);
+    for (int d = 0; d < k->ndim; d++)
+        n *= (size_t)k->shape[d];
+    return n;
 }
 
 int
@@ -47,11 +58,16 @@ static void
 make_part(const work *k, rng *r, work_item *item, size_t i)
 {
     bool run = rng_once_in(r, 4), big = rng_once_in(r, 8);
-    uint64_t n = 1;
+    uint64_t n = 1, least = 1;
+    if (k->large)
+        run = false, big = true;
     for (int d = 0; d < k->ndim; d++) {
-        uint64_t at = rng_below(r, k->shape[d]), room = k->shape[d] - at;
+        if (k->large)
+            least = k->shape[d] / 2;
+        uint64_t at = rng_below(r, k->shape[d] - least + 1);
+        uint64_t room = k->shape[d] - at;
         uint64_t most = big ? room : k->shape[d] / 5 + 1;
-        uint64_t size = rng_from(r, 1, most < room ? most : room);
+        uint64_t size = rng_from(r, least, most < room ? most : room);
         item->offset[i][d] = at;
         item->count[i][d] = 1;
         if (run && size > 2) {
@@ -74,7 +90,7 @@ make_part(const work *k, rng *r, work_item *item, size_t i)
     if (!cells)
         abort();
     uint64_t base = rng_next(r);
-    bool same = rng_once_in(r, 6);
+    bool same = rng_once_in(r, 6) && !k->large;
     for (uint64_t c = 0; c < n; c++) {
         uint64_t bits = rng_mix(base + (same ? 0 : c));
         memcpy(cells + c * cell, &bits, cell);

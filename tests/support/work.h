@@ -26,10 +26,15 @@ typedef struct work {
     uint64_t shape[PYR_MAX_DIMS], chunk[PYR_MAX_DIMS];
     pyr_type type;      /* of integers */
     pyr_codec codec;
+    bool large; /* no part is small */
 } work;
 
-/* One of a few works that differ in shape, type and codec. */
+/* One of a few works that differ in shape, type and codec. Fragments of those
+ * before WORK_LARGE are small and stored with their version; every part of
+ * that one is of 200 KB or more, which go into a segment. */
+enum { WORK_LARGE = 3, WORK_SAMPLES };
 work work_sample(int which, uint64_t seed);
+size_t work_bytes(const work *k); /* of a snapshot */
 int work_create(const work *k, pyr_store *store, pyr_array **array);
 
 typedef struct work_item {

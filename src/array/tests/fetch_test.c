@@ -7,7 +7,7 @@
 #include "support/check.h"
 #include "support/rng.h"
 
-enum { CELLS = 4096, LINKS = 12, JOBS = 4, CUT = 50 };
+enum { CELLS = 16384, LINKS = 12, JOBS = 4, CUT = 50 };
 
 /* One chunk with its fragments, and the chunk as it should be. */
 typedef struct world {
@@ -18,7 +18,7 @@ typedef struct world {
     pyri_box chunk;
     pyri_chain chain;
     uint64_t model[CELLS]; /* bits of each cell */
-    int kinds[3], masked, clipped, aligned;
+    int kinds[3], masked, clipped, aligned, small;
 } world;
 
 static size_t
@@ -63,7 +63,7 @@ pick_box(world *w, const pyri_box *inside, pyri_box *out)
 static void
 begin(world *w, uint64_t seed)
 {
-    static const uint64_t sides[] = {0, CELLS, 64, 16, 8};
+    static const uint64_t sides[] = {0, CELLS, 128, 25, 11};
     uint64_t shape[PYR_MAX_DIMS], side[PYR_MAX_DIMS];
     *w = (world){.r = rng_of(seed)};
     pyri_schema *s = &w->array.schema;
@@ -182,6 +182,8 @@ add_frag(world *w, uint64_t version)
     w->kinds[f.kind]++;
     w->masked += f.masked;
     w->aligned += f.kind == PYRI_FRAG_PLAIN && pyri_frag_aligned(&f);
+    w->small += f.kind == PYRI_FRAG_PLAIN && f.stored > PYRI_BLOCK &&
+                !pyri_frag_aligned(&f);
     w->clipped += !pyri_box_contains(w->form.ndim, &link->shown, &box);
 }
 
@@ -278,7 +280,7 @@ static void
 fetched_cells_are_those_that_were_painted_last(void)
 {
     static world w;
-    int kinds[3] = {0}, masked = 0, clipped = 0, aligned = 0;
+    int kinds[3] = {0}, masked = 0, clipped = 0, aligned = 0, small = 0;
     for (uint64_t i = 0; i < 150; i++) {
         make(&w, test_seed() + i);
         pyri_fetcher f = {.array = &w.array, .reader = w.reader};
@@ -289,11 +291,12 @@ fetched_cells_are_those_that_were_painted_last(void)
         masked += w.masked;
         clipped += w.clipped;
         aligned += w.aligned;
+        small += w.small;
         pyri_fetcher_fini(&f);
         end(&w);
     }
     CHECK(kinds[0] > 20 && kinds[1] > 20 && kinds[2] > 20);
-    CHECK(masked > 20 && clipped > 20 && aligned > 10);
+    CHECK(masked > 20 && clipped > 20 && aligned > 10 && small > 20);
 }
 
 static void

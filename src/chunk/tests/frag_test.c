@@ -181,14 +181,15 @@ blocks_of(const sample *s)
     return (s->frag.stored + PYRI_BLOCK - 1) / PYRI_BLOCK;
 }
 
-/* Sizes at and around the borders of blocks, and any others. */
+/* Sizes at and around the borders of blocks and of large blobs, and others. */
 static uint64_t
 pick_size(uint64_t seed)
 {
-    static const uint64_t sizes[] = {8,    64,   4088, 4096,  4104, 8184,
-                                     8192, 8200, 2048, 40960, 500,  20000};
+    static const uint64_t sizes[] = {8,    65536, 64,    4088, 65528,
+                                     4096, 4104,  65544, 8184, 8192,
+                                     8200, 40960, 66000, 500,  20000};
     rng r = rng_of(~seed);
-    return rng_once_in(&r, 2) ? sizes[seed % 12] : rng_from(&r, 8, 30000);
+    return rng_once_in(&r, 2) ? sizes[seed % 15] : rng_from(&r, 8, 72000);
 }
 
 static void
@@ -232,13 +233,14 @@ check_summary(const sample *s)
 static void
 packed_cells_come_back(void)
 {
-    int kinds[3] = {0}, masks = 0, pieces = 0;
+    int kinds[3] = {0}, masks = 0, pieces = 0, large = 0;
     for (uint64_t seed = 0; seed < 1500; seed++) {
         sample s;
         make(&s, seed, pick_size(seed), (look)(seed % LOOKS), seed % 5 == 0);
         kinds[s.frag.kind]++;
         masks += s.frag.masked;
         pieces += s.packer.niov > 2;
+        large += s.blob && s.packer.aligned;
         CHECK(pyri_box_equal(s.style.ndim, &s.frag.box, &s.box));
         check_summary(&s);
         if (s.blob)
@@ -247,27 +249,38 @@ packed_cells_come_back(void)
         REQUIRE(check_failures == 0);
     }
     CHECK(kinds[0] > 50 && kinds[1] > 50 && kinds[2] > 50);
-    CHECK(masks > 50 && pieces > 20);
+    CHECK(masks > 50 && pieces > 20 && large > 50);
 }
 
 static void
-blobs_of_a_block_or_more_begin_on_pages(void)
+pack_bytes(sample *s, uint64_t bytes)
 {
-    for (uint64_t bytes = 4090; bytes < 4103; bytes++) {
-        sample s;
-        begin(&s, bytes);
-        s.style = (pyri_frag_style){.ndim = 1, .type = PYR_U8};
-        s.cell = 1;
-        pick_box(&s, bytes);
-        pick_cells(&s, NOISE);
-        s.src = pyri_mem_dense(1, 1, &s.box, s.dense);
-        pack(&s);
-        bool aligned = bytes >= PYRI_BLOCK;
-        CHECK(s.packer.aligned == aligned && s.frag.stored == bytes);
-        CHECK(pyri_frag_head_size(&s.frag) == (aligned ? 4096 : 72));
-        check_back(&s);
-        end(&s);
-    }
+    begin(s, bytes);
+    s->style = (pyri_frag_style){.ndim = 1, .type = PYR_U8};
+    s->cell = 1;
+    pick_box(s, bytes);
+    pick_cells(s, NOISE);
+    s->src = pyri_mem_dense(1, 1, &s->box, s->dense);
+    pack(s);
+}
+
+static void
+large_blobs_begin_on_pages_and_small_heads_are_short(void)
+{
+    static const uint64_t borders[] = {4096, 8192, 60 << 10, 64 << 10,
+                                       128 << 10};
+    for (int i = 0; i < 5; i++)
+        for (uint64_t bytes = borders[i] - 6; bytes < borders[i] + 7;
+             bytes++) {
+            sample s;
+            pack_bytes(&s, bytes);
+            bool large = bytes >= 65536;
+            uint64_t table = (bytes + 4095) / 4096 * 8;
+            CHECK(s.packer.aligned == large && s.frag.stored == bytes);
+            CHECK(pyri_frag_head_size(&s.frag) == (large ? 4096 : 64 + table));
+            check_back(&s);
+            end(&s);
+        }
 }
 
 static void
@@ -562,7 +575,8 @@ a_box_that_leaves_its_chunk_is_refused(void)
     pyri_buf_fini(&b);
 }
 
-TESTS(T(packed_cells_come_back), T(blobs_of_a_block_or_more_begin_on_pages),
+TESTS(T(packed_cells_come_back),
+      T(large_blobs_begin_on_pages_and_small_heads_are_short),
       T(cells_of_one_value_make_no_blob),
       T(masked_cells_of_one_value_keep_their_mask),
       T(equal_cells_have_equal_digests_however_they_are_stored),

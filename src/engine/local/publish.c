@@ -152,7 +152,10 @@ run(pyri_site *s, pyri_request *first)
         mdb_txn_abort(txn);
         return err;
     }
-    PYRI_FAULT("publish.commit");
+    if ((err = PYRI_FAULT_FAILS("publish.commit")) < 0) {
+        mdb_txn_abort(txn);
+        return err;
+    }
     if ((err = pyri_env_commit(txn, "publish a version")) == 0)
         PYRI_FAULT("publish.done");
     if (atomic_fetch_add_explicit(&s->publications, 1, memory_order_relaxed) %

@@ -3,6 +3,7 @@
  */
 #include "engine/local/local.h"
 
+#include "base/checked.h"
 #include "base/sys.h"
 
 #include <dirent.h>
@@ -37,7 +38,9 @@ sum_segments(int fd, pyr_data_dir *out)
             pyri_sys_fstatat(own, e->d_name, &st, 0) < 0)
             continue;
         out->segments++;
-        out->data_bytes += (uint64_t)st.st_size;
+        /* Not the holes in it, nor blocks set aside behind its end. */
+        out->data_bytes += pyri_min64((uint64_t)st.st_size,
+                                      (uint64_t)st.st_blocks * 512);
     }
     closedir(d);
     return 0;

@@ -19,21 +19,52 @@ segments_in(const char *path)
     return n;
 }
 
+/* More than waits in memory for its version. */
+enum { LARGE = 70000 };
+
+/* Put LARGE times a byte. */
+static int
+put_large(pyri_engine *e, int byte, pyri_ref *ref)
+{
+    uint8_t bytes[LARGE];
+    memset(bytes, byte, sizeof bytes);
+    return put_bytes(e, bytes, sizeof bytes, false, ref);
+}
+
+static bool
+holds_large(pyri_engine *e, pyri_ref ref, int byte)
+{
+    uint8_t bytes[LARGE];
+    memset(bytes, byte, sizeof bytes);
+    return holds(e, ref, bytes, sizeof bytes);
+}
+
+static bool
+is_small(pyri_ref ref)
+{
+    return ref.a >> 63;
+}
+
+/* --- where blobs go ------------------------------------------------------ */
+
 static void
-aligned_blobs_share_no_page_and_others_are_packed(void)
+blobs_in_segments_share_no_page_and_small_ones_wait_elsewhere(void)
 {
     pyri_engine *e = open_store(tmp_fresh("layout"));
-    static const struct { size_t size; bool aligned; } blobs[] = {
-        {1, false}, {100, false}, {5000, true}, {1, false}, {4096, true},
-        {8192, true}, {3, false}, {0, false}, {0, true}, {4000, false},
-        {64, false}};
-    enum { N = sizeof blobs / sizeof blobs[0] };
-    uint8_t bytes[N][8192];
+    static const struct { size_t size; bool aligned, small; } blobs[] = {
+        {1, false, true}, {66000, false, false}, {5000, true, false},
+        {1, false, true}, {4096, true, false}, {8192, true, false},
+        {65792, false, true}, {65793, false, false}, {0, false, true},
+        {0, true, false}, {70001, false, false}, {1, true, false},
+        {65536, true, false}, {4096, false, true}};
+    enum { N = sizeof blobs / sizeof blobs[0], MOST = 70001 };
+    uint8_t *bytes = malloc(N * MOST);
     struct iovec iov[N];
     pyri_blob_put puts[N] = {{0}};
+    REQUIRE(bytes);
     for (size_t i = 0; i < N; i++) {
-        memset(bytes[i], (int)i + 1, sizeof bytes[i]);
-        iov[i] = (struct iovec){bytes[i], blobs[i].size};
+        memset(bytes + i * MOST, (int)i + 1, MOST);
+        iov[i] = (struct iovec){bytes + i * MOST, blobs[i].size};
         puts[i] = (pyri_blob_put){.iov = &iov[i], .niov = 1,
                                   .size = blobs[i].size,
                                   .aligned = blobs[i].aligned};
@@ -41,22 +72,52 @@ aligned_blobs_share_no_page_and_others_are_packed(void)
     OK(pyri_engine_put_blobs(e, puts, N));
     uint64_t end = 4096;
     for (size_t i = 0; i < N; i++) {
+        CHECK(is_small(puts[i].ref) == blobs[i].small);
+        CHECK(holds(e, puts[i].ref, bytes + i * MOST, blobs[i].size));
+        if (blobs[i].small)
+            continue;
         uint64_t at = puts[i].ref.b;
-        CHECK(at >= end && (at % PYRI_PAGE == 0) == blobs[i].aligned);
-        CHECK(at % 64 == 0);
-        end = at + blobs[i].size;
-        if (blobs[i].aligned)
-            end = (end + PYRI_PAGE - 1) / PYRI_PAGE * PYRI_PAGE;
-        CHECK(puts[i].ref.a == puts[0].ref.a);
-        CHECK(holds(e, puts[i].ref, bytes[i], blobs[i].size));
+        CHECK(at == end && at % PYRI_PAGE == 0);
+        end = (at + blobs[i].size + PYRI_PAGE - 1) / PYRI_PAGE * PYRI_PAGE;
+        CHECK(puts[i].ref.a == puts[1].ref.a);
     }
+    free(bytes);
+    pyri_engine_close(e);
+}
+
+/* A writer that names nothing must not fill the memory. */
+static void
+what_waits_in_memory_is_bounded_and_the_rest_goes_into_segments(void)
+{
+    enum { N = 40, SIZE = 60000 };
+    char path[PATH_MAX];
+    uint8_t bytes[SIZE];
+    pyri_ref refs[N], more;
+    uint64_t waiting = 0;
+    snprintf(path, sizeof path, "%s", tmp_fresh("bound"));
+    pyri_engine *e = open_store(path);
+    for (int i = 0; i < N; i++) {
+        memset(bytes, i, SIZE);
+        OK(put_bytes(e, bytes, SIZE, false, &refs[i]));
+        waiting += is_small(refs[i]) ? SIZE : 0;
+    }
+    CHECK(waiting > (1 << 20) - SIZE && waiting <= 1 << 20);
+    for (int i = 0; i < N; i++) {
+        memset(bytes, i, SIZE);
+        CHECK(holds(e, refs[i], bytes, SIZE));
+    }
+    pyri_blob first = {refs[0], SIZE}; /* dropped, it makes room */
+    REQUIRE(is_small(refs[0]));
+    pyri_engine_drop_blobs(e, &first, 1);
+    OK(put_bytes(e, bytes, SIZE, false, &more));
+    CHECK(is_small(more) && holds(e, more, bytes, SIZE));
     pyri_engine_close(e);
 }
 
 static void
 blobs_of_many_pieces_are_gathered(void)
 {
-    enum { PIECES = 3000 };
+    enum { PIECES = 10000 };
     pyri_engine *e = open_store(tmp_fresh("pieces"));
     uint8_t *bytes = malloc(PIECES * 7);
     struct iovec *iov = calloc(PIECES, sizeof *iov);
@@ -79,21 +140,18 @@ blobs_of_many_pieces_are_gathered(void)
 static void
 a_segment_is_gone_on_with_after_reopening(void)
 {
-    char path[PATH_MAX], bytes[5000];
+    char path[PATH_MAX];
     snprintf(path, sizeof path, "%s", tmp_fresh("again"));
     pyri_ref refs[10];
     for (int i = 0; i < 10; i++) {
         pyri_engine *e = open_store(path);
-        memset(bytes, 'a' + i, sizeof bytes);
-        OK(put_bytes(e, bytes, sizeof bytes, i % 2, &refs[i]));
+        OK(put_large(e, 'a' + i, &refs[i]));
         pyri_engine_close(e);
     }
     CHECK(segments_in(inside(path, "data")) == 1);
     pyri_engine *e = open_store(path);
-    for (int i = 0; i < 10; i++) {
-        memset(bytes, 'a' + i, sizeof bytes);
-        CHECK(holds(e, refs[i], bytes, sizeof bytes));
-    }
+    for (int i = 0; i < 10; i++)
+        CHECK(holds_large(e, refs[i], 'a' + i));
     pyri_engine_close(e);
 }
 
@@ -102,7 +160,7 @@ put_and_die(void *path)
 {
     pyri_ref ref;
     pyri_engine *e = open_store(path);
-    if (put_bytes(e, "dead man's", 10, false, &ref) < 0)
+    if (put_large(e, 'd', &ref) < 0)
         return 1;
     kill(getpid(), SIGKILL);
     return 2;
@@ -115,13 +173,14 @@ a_dead_writers_segment_is_taken_over_a_living_ones_is_not(void)
     pyri_ref ref;
     snprintf(path, sizeof path, "%s", tmp_fresh("heir"));
     pyri_engine *e = open_store(path);
-    OK(put_bytes(e, "mine", 4, false, &ref));
+    OK(put_large(e, 'm', &ref));
     for (int i = 0; i < 3; i++) {
         int status;
         waitpid(proc_fork(put_and_die, path), &status, 0);
         CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
     }
     CHECK(segments_in(inside(path, "data")) == 2);
+    CHECK(holds_large(e, ref, 'm'));
     pyr_status st = {0};
     OK(pyri_engine_status(e, &st, NULL, NULL));
     CHECK(st.writers == 1);
@@ -157,12 +216,12 @@ a_failed_append_leaves_the_segment_usable(void)
 {
     pyri_engine *e = open_store(tmp_fresh("full"));
     pyri_ref a, b;
-    OK(put_bytes(e, "one", 3, false, &a));
+    OK(put_large(e, 1, &a));
     order("segment.append", PYR_ENOSPC, 1);
-    FAILS(PYR_ENOSPC, put_bytes(e, "two", 3, false, &b));
-    OK(put_bytes(e, "two", 3, false, &b));
-    CHECK(a.a == b.a && b.b == a.b + 64);
-    CHECK(holds(e, a, "one", 3) && holds(e, b, "two", 3));
+    FAILS(PYR_ENOSPC, put_large(e, 2, &b));
+    OK(put_large(e, 2, &b));
+    CHECK(a.a == b.a && b.b == a.b + 18 * PYRI_PAGE);
+    CHECK(holds_large(e, a, 1) && holds_large(e, b, 2));
     pyri_engine_close(e);
 }
 
@@ -172,7 +231,7 @@ a_sync_that_fails_before_it_began_can_be_repeated(void)
     pyri_engine *e = open_at(tmp_fresh("sync"), PYR_OPEN_CREATE,
                              PYR_DURABILITY_COMMIT);
     pyri_ref ref;
-    OK(put_bytes(e, "one", 3, false, &ref));
+    OK(put_large(e, 1, &ref));
     order("segment.sync", PYR_EIO, 1);
     FAILS(PYR_EIO, pyri_engine_sync(e));
     OK(pyri_engine_sync(e));
@@ -187,14 +246,14 @@ after_a_failed_sync_nothing_is_promised_until_reopening(void)
     snprintf(path, sizeof path, "%s", tmp_fresh("poison"));
     pyri_engine *e = open_at(path, PYR_OPEN_CREATE, PYR_DURABILITY_COMMIT);
     pyri_ref a, b;
-    OK(put_bytes(e, "one", 3, false, &a));
+    OK(put_large(e, 1, &a));
     order("segment.poison", PYR_EIO, 1);
     FAILS(PYR_EIO, pyri_engine_sync(e));
     FAILS(PYR_EIO, pyri_engine_sync(e));
-    FAILS(PYR_EIO, put_bytes(e, "two", 3, false, &b));
+    FAILS(PYR_EIO, put_large(e, 2, &b));
     pyri_engine_close(e);
     e = open_at(path, 0, PYR_DURABILITY_COMMIT);
-    OK(put_bytes(e, "two", 3, false, &b));
+    OK(put_large(e, 2, &b));
     OK(pyri_engine_sync(e));
     CHECK(a.a != b.a); /* the segment is not used again */
     pyri_engine_close(e);
@@ -211,12 +270,12 @@ where_one_directory_fails_another_serves(void)
     pyri_ref a, b;
     OK(pyri_engine_local.open(tmp_fresh("two"), PYR_OPEN_CREATE, &options,
                               &e));
-    OK(put_bytes(e, "one", 3, false, &a));
+    OK(put_large(e, 1, &a));
     order("segment.append", PYR_ENOSPC, 1);
-    OK(put_bytes(e, "two", 3, false, &b));
-    CHECK(holds(e, a, "one", 3) && holds(e, b, "two", 3));
+    OK(put_large(e, 2, &b));
+    CHECK(holds_large(e, a, 1) && holds_large(e, b, 2));
     order("segment.append", PYR_ENOSPC, 2);
-    FAILS(PYR_ENOSPC, put_bytes(e, "three", 5, false, &b));
+    FAILS(PYR_ENOSPC, put_large(e, 3, &b));
     pyri_engine_close(e);
 }
 #endif
@@ -248,7 +307,7 @@ a_directory_that_is_not_mounted_is_noticed_and_not_written_to(void)
     OK(pyri_engine_local.open(path, PYR_OPEN_CREATE, &options, &e));
     pyri_ref refs[8];
     for (int i = 0; i < 8; i++)
-        OK(put_bytes(e, "data", 4, false, &refs[i]));
+        OK(put_large(e, 4, &refs[i]));
     size_t used = (size_t)(refs[0].a >> 32);
     pyri_engine_close(e);
 
@@ -260,7 +319,7 @@ a_directory_that_is_not_mounted_is_noticed_and_not_written_to(void)
     OK(pyri_engine_status(e, &st, note_dir, seen));
     CHECK(seen[0] == 2 && seen[1] == 1);
     pyri_ref ref;
-    OK(put_bytes(e, "data", 4, false, &ref));
+    OK(put_large(e, 4, &ref));
     CHECK(ref.a >> 32 != used);
     pyri_reader *r;
     pyri_blob_get get = {.ref = refs[0], .size = 4};
@@ -270,7 +329,7 @@ a_directory_that_is_not_mounted_is_noticed_and_not_written_to(void)
     CHECK(segments_in(gone) == 0 && segments_in(left) >= 1);
 
     REQUIRE(rmdir(gone) == 0 && rename(away, gone) == 0); /* mounted again */
-    CHECK(holds(e, refs[0], "data", 4));
+    CHECK(holds_large(e, refs[0], 4));
     pyri_engine_close(e);
 }
 
@@ -340,9 +399,9 @@ a_blob_larger_than_a_segment_gets_one_for_itself(void)
         iov[i] = (struct iovec){bytes, PIECE};
     pyri_blob_put put = {.iov = iov, .niov = PIECES, .aligned = true,
                          .size = (uint64_t)PIECE * PIECES};
-    OK(put_bytes(e, "small", 5, false, &small));
+    OK(put_large(e, 1, &small));
     OK(pyri_engine_put_blobs(e, &put, 1));
-    OK(put_bytes(e, "after", 5, false, &after));
+    OK(put_large(e, 2, &after));
     CHECK(put.ref.a != small.a && put.ref.b == 4096 && after.a == small.a);
     pyri_reader *r;
     pyri_blob_get get = {.ref = put.ref, .offset = put.size - PIECE,
@@ -356,7 +415,8 @@ a_blob_larger_than_a_segment_gets_one_for_itself(void)
     tmp_remove(path);
 }
 
-TESTS(T(aligned_blobs_share_no_page_and_others_are_packed),
+TESTS(T(blobs_in_segments_share_no_page_and_small_ones_wait_elsewhere),
+      T(what_waits_in_memory_is_bounded_and_the_rest_goes_into_segments),
       T(blobs_of_many_pieces_are_gathered),
       T(a_segment_is_gone_on_with_after_reopening),
       T(a_dead_writers_segment_is_taken_over_a_living_ones_is_not),
