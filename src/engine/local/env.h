@@ -34,6 +34,10 @@ typedef struct pyri_env_plan {
  */
 int pyri_env_open(const pyri_env_plan *plan, MDB_env **out);
 
+/* Make an empty one, and its contents durable; the names of its files are left
+ * to the caller. */
+int pyri_env_make(const pyri_env_plan *plan);
+
 /* Transactions. A write transaction is the caller's thread's own. */
 /* A reader that died in a read keeps old pages from being used again, until
  * someone notices. */
