@@ -113,6 +113,18 @@ pyri_env_open(const pyri_env_plan *plan, MDB_env **out)
     return 0;
 }
 
+int
+pyri_env_make(const pyri_env_plan *plan)
+{
+    MDB_env *env;
+    int err = pyri_env_open(plan, &env);
+    if (err < 0)
+        return err;
+    int rc = mdb_env_sync(env, 1);
+    mdb_env_close(env);
+    return rc ? pyri_fail_mdb(rc, "%s", plan->path) : 0;
+}
+
 void
 pyri_env_forget_dead(MDB_env *env)
 {

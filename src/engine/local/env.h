@@ -41,6 +41,10 @@ uint64_t pyri_env_oldest_reader(MDB_env *env);
  * what the file became smaller by. */
 int pyri_env_punch(MDB_env *env, uint64_t *bytes);
 
+/* Make an empty one, and its contents durable; the names of its files are left
+ * to the caller. */
+int pyri_env_make(const pyri_env_plan *plan);
+
 /* Transactions. A write transaction is the caller's thread's own. */
 /* A reader that died in a read keeps old pages from being used again, until
  * someone notices. */

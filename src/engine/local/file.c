@@ -90,17 +90,26 @@ write_all(int fd, const char *text, size_t size)
     return 0;
 }
 
-static int
-sync_parent(const char *path)
+int
+pyri_path_sync(const char *path)
+{
+    int fd = pyri_sys_open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return pyri_fail_errno(errno, "%s", path);
+    int rc = pyri_sys_fsync(fd), errnum = errno;
+    pyri_sys_close(fd);
+    return rc < 0 ? pyri_fail_errno(errnum, "%s", path) : 0;
+}
+
+int
+pyri_path_sync_parent(const char *path)
 {
     char copy[PATH_MAX];
     snprintf(copy, sizeof copy, "%s", path);
-    int fd = pyri_sys_open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0)
-        return pyri_fail_errno(errno, "%s", copy);
-    int rc = pyri_sys_fsync(fd), errnum = errno;
-    pyri_sys_close(fd);
-    return rc < 0 ? pyri_fail_errno(errnum, "%s", copy) : 0;
+    const char *parent = dirname(copy);
+    if (pyri_sys_access(parent, R_OK) < 0 && errno == EACCES)
+        return 0; /* who may not read it cannot sync it, and did not make it */
+    return pyri_path_sync(parent);
 }
 
 int
@@ -119,7 +128,7 @@ pyri_file_write(const char *path, const char *text, bool durable)
     int errnum = errno;
     pyri_sys_close(fd);
     if (ok && pyri_sys_rename(temp, path) == 0)
-        return durable ? sync_parent(path) : 0;
+        return durable ? pyri_path_sync_parent(path) : 0;
     if (ok)
         errnum = errno;
     pyri_sys_unlink(temp);

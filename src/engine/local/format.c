@@ -15,11 +15,13 @@
  * The number of a data directory is stored in references to chunks, so lines
  * may change when a directory moves, but not their order.
  *
- * A store is made in four steps: STORE/pyramid.making appears, the parts are
- * made, the marker is renamed into place, pyramid.making goes. So a directory
- * with the marker is whole; one with pyramid.making can be finished by the
- * next who wants to create it; any other is not ours and is left alone. Those
- * who create at once take turns by flock() on the directory.
+ * A store is made in four steps, each durable before the next: STORE and in it
+ * pyramid.making appear, the parts are made, the marker is renamed into place,
+ * pyramid.making goes. So a directory with the marker is whole; one with
+ * pyramid.making can be finished by the next who wants to create it; any other
+ * is not ours and is left alone. pyramid.making holds the uuid, by which the
+ * next knows what it marked outside. Those who create at once take turns by
+ * flock() on the directory.
  */
 #include "engine/local/local.h"
 
@@ -190,19 +192,21 @@ make_directory(const char *path)
 }
 
 /* A data directory outside the store says whose it is, so that a wrong or
- * missing mount is noticed. One that an unfinished store left is taken over. */
+ * missing mount is noticed. One that this store left unfinished is taken. */
 static int
 mark_directory(const char *path, const char *uuid)
 {
-    char name[PATH_MAX], text[256];
+    char name[PATH_MAX], text[256], have[256];
     int err = pyri_path_join(name, sizeof name, path, PYRI_DATA_MARKER);
     if (err < 0)
         return err;
-    if (pyri_sys_access(name, F_OK) == 0)
+    snprintf(text, sizeof text, "pyramid data\nstore %s\n", uuid);
+    if (pyri_sys_access(name, F_OK) == 0 &&
+        (pyri_file_read(name, have, sizeof have) < 0 ||
+         strcmp(have, text) != 0))
         return pyri_fail(PYR_EEXIST, "%s holds the data of a store already (it "
                          "has a file %s); if that store is gone, empty it",
                          path, PYRI_DATA_MARKER);
-    snprintf(text, sizeof text, "pyramid data\nstore %s\n", uuid);
     return pyri_file_write(name, text, true);
 }
 
@@ -218,6 +222,11 @@ make_outer(pyri_format *f, const char *given)
         return err;
     if (!pyri_sys_realpath(given, real))
         return pyri_fail_errno(errno, "%s", given);
+    if ((err = pyri_path_sync_parent(real)) < 0)
+        return err;
+    for (size_t i = 0; i < f->ndata; i++)
+        if (strcmp(f->data[i], real) == 0)
+            return pyri_fail(PYR_EEXIST, "%s is named twice", real);
     if ((err = mark_directory(real, f->uuid)) < 0)
         return err;
     if (!(f->data[f->ndata] = pyri_sys_strdup(real)))
@@ -291,7 +300,8 @@ write_marker(const char *path, const pyri_format *f)
 /* Make the parts, then the marker. STORE exists, pyramid.making is in it, and
  * the directory is locked. */
 static int
-make_parts(const char *path, const pyr_store_options *options)
+make_parts(const char *path, const pyr_store_options *options,
+           const char *uuid)
 {
     pyri_format f = {.number = PYRI_STORE_FORMAT,
                      .durability = options ? options->durability : 0,
@@ -299,11 +309,12 @@ make_parts(const char *path, const pyr_store_options *options)
     char name[PATH_MAX];
     if (options && options->lease_ms)
         f.lease_ms = options->lease_ms;
-    int err = make_uuid(f.uuid);
-    if (err == 0 &&
-        (err = pyri_path_join(name, sizeof name, path, "meta")) == 0 &&
-        (err = make_directory(name)) == 0 &&
-        (err = make_data(path, &f, options ? options->data : NULL)) == 0)
+    memcpy(f.uuid, uuid, sizeof f.uuid);
+    int err = pyri_path_join(name, sizeof name, path, "meta");
+    if (err == 0 && (err = make_directory(name)) == 0 &&
+        (err = pyri_meta_make(path)) == 0 &&
+        (err = make_data(path, &f, options ? options->data : NULL)) == 0 &&
+        (err = pyri_path_sync(path)) == 0)
         err = write_marker(path, &f);
     if (err < 0)
         unmark_directories(&f);
@@ -317,6 +328,7 @@ unmake_parts(const char *path)
 {
     static const char *const parts[] = {"meta", "data"};
     char name[PATH_MAX];
+    pyri_meta_unmake(path);
     for (size_t i = 0; i < 2; i++)
         if (pyri_path_join(name, sizeof name, path, parts[i]) == 0)
             pyri_sys_rmdir(name);
@@ -344,11 +356,36 @@ is_foreign(const char *path, bool *foreign)
     return 0;
 }
 
+/* Say that a store is being made here; *uuid is the one that an unfinished one
+ * was to have. */
+static int
+begin_making(const char *path, char making[PATH_MAX],
+             char uuid[PYRI_UUID_TEXT])
+{
+    static const char head[] = "a store is being made\nuuid ";
+    char text[sizeof head + PYRI_UUID_TEXT];
+    int err = pyri_path_join(making, PATH_MAX, path, MAKING);
+    if (err < 0)
+        return err;
+    size_t n = sizeof head - 1;
+    if (pyri_file_read(making, text, sizeof text) == 0 &&
+        strncmp(text, head, n) == 0 &&
+        strlen(text) == n + PYRI_UUID_TEXT /* with its newline */) {
+        memcpy(uuid, text + n, PYRI_UUID_TEXT - 1);
+        uuid[PYRI_UUID_TEXT - 1] = 0;
+        return 0;
+    }
+    if ((err = make_uuid(uuid)) < 0)
+        return err;
+    snprintf(text, sizeof text, "%s%s\n", head, uuid);
+    return pyri_file_write(making, text, true);
+}
+
 /* With the directory locked: make the store, if nobody did before us. */
 static int
 make_locked(const char *path, const pyr_store_options *options)
 {
-    char making[PATH_MAX];
+    char making[PATH_MAX], uuid[PYRI_UUID_TEXT];
     pyri_format f;
     bool found, foreign = false;
     int err = pyri_format_read(path, &f, &found);
@@ -361,10 +398,9 @@ make_locked(const char *path, const pyr_store_options *options)
         return pyri_fail(PYR_EFORMAT, "%s is not a Pyramid store, and not "
                          "empty: a store is made in a new or an empty "
                          "directory", path);
-    if ((err = pyri_path_join(making, sizeof making, path, MAKING)) < 0 ||
-        (err = pyri_file_write(making, "a store is being made\n", false)) < 0)
+    if ((err = begin_making(path, making, uuid)) < 0)
         return err;
-    if ((err = make_parts(path, options)) < 0)
+    if ((err = make_parts(path, options, uuid)) < 0)
         unmake_parts(path);
     pyri_sys_unlink(making);
     return err;
@@ -377,7 +413,7 @@ pyri_format_create(const char *path, const pyr_store_options *options)
     if (pyri_sys_stat(path, &st) == 0 && !S_ISDIR(st.st_mode))
         return pyri_format_missing(path);
     int err = make_directory(path);
-    if (err < 0)
+    if (err < 0 || (err = pyri_path_sync_parent(path)) < 0)
         return err;
     int fd;
     if ((err = pyri_path_lock(path, &fd)) < 0)

@@ -79,6 +79,12 @@ int pyri_file_write(const char *path, const char *text, bool durable);
 /* STORE/name; PYR_EINVAL if that is too long. */
 int pyri_path_join(char *out, size_t room, const char *path, const char *name);
 
+/* Make the names in a directory durable: a file that is synced may still be
+ * without its name after a power cut. The second is for the directory that
+ * `path` itself is named in. */
+int pyri_path_sync(const char *path);
+int pyri_path_sync_parent(const char *path);
+
 /* Lock a directory against others who do so; closing *fd ends it. Held while a
  * store is made, opened or put in order, never for longer. */
 int pyri_path_lock(const char *path, int *fd);
@@ -313,6 +319,9 @@ typedef struct pyri_head {
     uint64_t shape[PYR_MAX_DIMS];
 } pyri_head;
 
+/* While a store is made: empty metadata, durable; and its end. */
+int pyri_meta_make(const char *store);
+void pyri_meta_unmake(const char *store);
 int pyri_meta_open(pyri_site *s, bool readonly);
 void pyri_meta_close(pyri_site *s);
 /* PYR_ENOTFOUND if the array has no version manager. */

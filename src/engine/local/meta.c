@@ -81,7 +81,22 @@ may_write(const char *path)
     char name[PATH_MAX];
     return pyri_sys_access(path, W_OK) == 0 &&
            pyri_path_join(name, sizeof name, path, "data.mdb") == 0 &&
-           (pyri_sys_access(name, W_OK) == 0 || errno == ENOENT);
+           pyri_sys_access(name, W_OK) == 0;
+}
+
+/* LMDB would make a new file, and the store would seem to be empty. */
+static int
+check_there(const char *path)
+{
+    char name[PATH_MAX];
+    struct stat st;
+    int err = pyri_path_join(name, sizeof name, path, "data.mdb");
+    if (err < 0)
+        return err;
+    if (pyri_sys_stat(name, &st) < 0 && errno == ENOENT)
+        return pyri_fail(PYR_ECORRUPT, "%s: the metadata of this store is "
+                                       "missing", name);
+    return 0;
 }
 
 static bool
@@ -91,12 +106,44 @@ on_readonly_disk(const char *path)
     return pyri_sys_statvfs(path, &v) == 0 && v.f_flag & ST_RDONLY;
 }
 
+#define MAP_SIZES                                                             \
+    {                                                                         \
+        UINT64_C(1) << 40, UINT64_C(1) << 36, UINT64_C(1) << 33               \
+    }
+
+void
+pyri_meta_unmake(const char *store)
+{
+    static const char *const files[] = {"meta/data.mdb", "meta/lock.mdb"};
+    char name[PATH_MAX];
+    for (size_t i = 0; i < 2; i++)
+        if (pyri_path_join(name, sizeof name, store, files[i]) == 0)
+            pyri_sys_unlink(name);
+}
+
+/* LMDB makes its file where there is none, but syncs neither its first pages
+ * nor its name: after a power cut there could be half of it, and a store that
+ * does not open. So it is made before the marker, and thrown away if there is
+ * no marker in the end. */
+int
+pyri_meta_make(const char *store)
+{
+    char path[PATH_MAX];
+    pyri_env_plan plan = {.path = path, .map_sizes = MAP_SIZES};
+    int err = pyri_path_join(path, sizeof path, store, "meta");
+    if (err < 0)
+        return err;
+    pyri_meta_unmake(store); /* what one that was not finished left */
+    err = pyri_env_make(&plan);
+    return err < 0 ? err : pyri_path_sync(path);
+}
+
 static int
 open_env(pyri_site *s, const char *path)
 {
     pyri_env_plan plan = {
         .path = path,
-        .map_sizes = {UINT64_C(1) << 40, UINT64_C(1) << 36, UINT64_C(1) << 33},
+        .map_sizes = MAP_SIZES,
         .flags = s->format.durability == PYR_DURABILITY_OS ? MDB_NOSYNC : 0};
     if (s->meta_readonly)
         plan.flags |= MDB_RDONLY;
@@ -129,6 +176,8 @@ pyri_meta_open(pyri_site *s, bool readonly)
     char path[PATH_MAX];
     int fd, err = pyri_path_join(path, sizeof path, s->path, "meta");
     if (err < 0)
+        return err;
+    if ((err = check_there(path)) < 0)
         return err;
     s->meta_readonly = !may_write(path);
     if (s->meta_readonly && !readonly)

@@ -110,6 +110,42 @@ an_unfinished_store_is_finished_by_the_next_creator(void)
     CHECK(!tmp_exists(inside(path, "pyramid.making")));
 }
 
+/* Its data directory bears its mark already. */
+static void
+an_unfinished_store_knows_its_data_directories_again(void)
+{
+    const char *path = tmp_fresh("half"), *dir = tmp_fresh("half-data");
+    const char *const data[] = {dir, NULL};
+    pyr_store_options options = {.data = data};
+    char text[256] = "", uuid[64] = "", making[128];
+    pyri_engine *e;
+    OK(pyri_engine_local.open(path, PYR_OPEN_CREATE, &options, &e));
+    pyri_engine_close(e);
+    FILE *f = fopen(inside(dir, "pyramid.data"), "r");
+    REQUIRE(f && fread(text, 1, sizeof text - 1, f) > 0);
+    fclose(f);
+    REQUIRE(sscanf(text, "pyramid data store %63s", uuid) == 1);
+    REQUIRE(unlink(inside(path, "pyramid.store")) == 0);
+    snprintf(making, sizeof making, "a store is being made\nuuid %s\n", uuid);
+    REQUIRE(tmp_write_file(inside(path, "pyramid.making"), making));
+    OK(pyri_engine_local.open(path, PYR_OPEN_CREATE, &options, &e));
+    pyri_engine_close(e);
+    CHECK(!tmp_exists(inside(path, "pyramid.making")));
+}
+
+static void
+a_store_without_its_metadata_is_not_taken_for_an_empty_one(void)
+{
+    const char *path = tmp_fresh("headless");
+    pyri_engine *e = open_store(path);
+    make_array(e);
+    pyri_engine_close(e);
+    REQUIRE(unlink(inside(path, "meta/data.mdb")) == 0);
+    refused(PYR_ECORRUPT, path, PYR_OPEN_CREATE);
+    refused(PYR_ECORRUPT, path, PYR_OPEN_READONLY);
+    CHECK(!tmp_exists(inside(path, "meta/data.mdb")));
+}
+
 static void *
 create_and_close(void *path)
 {
@@ -287,6 +323,8 @@ TESTS(T(nothing_there_is_not_found), T(what_is_no_store_is_left_alone),
       T(an_empty_directory_becomes_a_store_if_asked_to),
       T(markers_that_make_no_sense_are_refused), T(a_newer_format_says_which),
       T(an_unfinished_store_is_finished_by_the_next_creator),
+      T(an_unfinished_store_knows_its_data_directories_again),
+      T(a_store_without_its_metadata_is_not_taken_for_an_empty_one),
       T(any_number_may_create_at_once),
       T(one_process_may_open_a_store_often_and_by_many_names),
       T(a_site_opened_for_reading_can_be_written_to_later),

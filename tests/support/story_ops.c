@@ -1,0 +1,662 @@
+/*
+ * support/story_ops.c - every operation, done by the library and by the model.
+ */
+#include "support/story_ops.h"
+
+#include <math.h>
+
+enum { SMALL = 12, MOST = 96, MAX_PARTS = 3 };
+
+/* --- calls, arrays, cells ------------------------------------------------ */
+
+#define CALL(w, err, call)                                                     \
+    ((w)->enter ? (w)->enter() : (void)0, (err) = (call),                      \
+     (w)->leave ? (w)->leave() : (void)0)
+
+int
+story_open_thing(world *w, thing *t)
+{
+    int err = 0;
+    if (w->live && !t->array)
+        CALL(w, err, pyr_array_open(w->store, t->name, &t->array));
+    return err;
+}
+
+static thing *
+any_thing(world *w)
+{
+    return &w->things[rng_below(&w->r, (uint64_t)w->nthings)];
+}
+
+static const uint64_t *
+shape_of(const thing *t)
+{
+    return t->m.snaps[t->m.n - 1].shape;
+}
+
+/* Cells for a write; the caller frees them. One write in eight is constant. */
+static void *
+make_cells(world *w, const thing *t, uint64_t n)
+{
+    uint8_t *cells = malloc(n * t->m.cell + 1);
+    bool same = rng_once_in(&w->r, 8);
+    uint64_t x = rng_below(&w->r, 1000);
+    for (uint64_t i = 0; cells && i < n; i++) {
+        if (!same)
+            x = rng_below(&w->r, 100000);
+        int32_t whole = (int32_t)x - 50000;
+        double real = (double)x / 8;
+        memcpy(cells + i * t->m.cell,
+               t->m.type == PYR_F64 ? (void *)&real : (void *)&whole,
+               t->m.cell);
+    }
+    return cells;
+}
+
+static void
+any_box(world *w, const uint64_t *shape, uint64_t offset[2], uint64_t size[2])
+{
+    bool whole = rng_once_in(&w->r, 3);
+    for (int d = 0; d < 2; d++) {
+        offset[d] = whole ? 0 : rng_below(&w->r, shape[d]);
+        size[d] = whole ? shape[d] : rng_from(&w->r, 1, shape[d] - offset[d]);
+    }
+}
+
+static int
+made_is(uint64_t made, const thing *t)
+{
+    return made == t->m.n ? 0 : STORY_WRONG;
+}
+
+/* --- beginning ----------------------------------------------------------- */
+
+static int
+run_open(world *w)
+{
+    int err = 0;
+    story_close(w);
+    if (w->live) {
+        pyr_store_options options = {.data = w->dirs};
+        CALL(w, err,
+             pyr_open_with(w->path, w->made ? 0 : PYR_OPEN_CREATE, &options,
+                           &w->store));
+    }
+    if (err == 0)
+        w->made = true;
+    return err;
+}
+
+/* Array 0 is small, array 1 has chunks of 32 KiB, array 2 is compressed. */
+static int
+run_create(world *w)
+{
+    static const uint64_t shapes[3][2] = {{SMALL, 10}, {80, 70}, {40, 50}};
+    static const uint64_t chunks[3][2] = {{4, 4}, {64, 64}, {32, 32}};
+    int err = 0, kind = w->nthings % 3;
+    thing *t = &w->things[w->nthings];
+    if (w->nthings == STORY_THINGS)
+        return 0;
+    *t = (thing){0};
+    snprintf(t->name, sizeof t->name, "made/%d", w->nthings);
+    snprintf(t->attributes, sizeof t->attributes, "{\"kind\": %d}", kind);
+    double real = 2.5;
+    int32_t whole = -7;
+    pyr_spec spec = {.ndim = 2,
+                     .shape = shapes[kind],
+                     .chunk = chunks[kind],
+                     .type = kind == 1 ? PYR_F64 : PYR_I32,
+                     .fill = kind == 1 ? (void *)&real : (void *)&whole,
+                     .codec = kind == 2 ? PYR_CODEC_LZ4 : PYR_CODEC_NONE,
+                     .attributes = t->attributes};
+    if (w->live)
+        CALL(w, err, pyr_create(w->store, t->name, &spec, &t->array));
+    if (err == 0) {
+        model_init(&t->m, 2, spec.shape, spec.type, spec.fill);
+        w->nthings++;
+    }
+    return err;
+}
+
+/* --- versions ------------------------------------------------------------ */
+
+static int
+run_write(world *w)
+{
+    thing *t = any_thing(w);
+    uint64_t offset[2], size[2], made = t->m.n;
+    any_box(w, shape_of(t), offset, size);
+    void *cells = make_cells(w, t, size[0] * size[1]);
+    int err = story_open_thing(w, t);
+    if (err == 0 && w->live)
+        CALL(w, err, pyr_write(t->array, offset, size, cells, &made));
+    if (err == 0) {
+        err = made_is(made, t);
+        pyr_part part = {.offset = offset, .size = size, .buf = cells};
+        model_write(&t->m, &part, 1);
+    }
+    free(cells);
+    return err;
+}
+
+typedef struct list {
+    pyr_part parts[MAX_PARTS];
+    uint64_t offset[MAX_PARTS][2], size[MAX_PARTS][2];
+    uint64_t count[MAX_PARTS][2], stride[MAX_PARTS][2];
+    size_t n;
+} list;
+
+/* Boxes, and runs of single cells with gaps. */
+static void
+any_list(world *w, const thing *t, list *l)
+{
+    const uint64_t *shape = shape_of(t);
+    l->n = rng_from(&w->r, 2, MAX_PARTS);
+    for (size_t i = 0; i < l->n; i++) {
+        pyr_part *p = &l->parts[i];
+        *p = (pyr_part){.offset = l->offset[i], .size = l->size[i]};
+        any_box(w, shape, l->offset[i], l->size[i]);
+        uint64_t cells = l->size[i][0] * l->size[i][1];
+        if (rng_once_in(&w->r, 2)) {
+            for (int d = 0; d < 2; d++) {
+                l->count[i][d] = (l->size[i][d] + 2) / 3;
+                l->size[i][d] = 1;
+                l->stride[i][d] = 3;
+            }
+            p->count = l->count[i];
+            p->stride = l->stride[i];
+            cells = l->count[i][0] * l->count[i][1];
+        }
+        p->buf = make_cells(w, t, cells);
+    }
+}
+
+static void
+free_list(list *l)
+{
+    for (size_t i = 0; i < l->n; i++)
+        free(l->parts[i].buf);
+}
+
+static int
+run_write_list(world *w)
+{
+    thing *t = any_thing(w);
+    list l;
+    uint64_t made = t->m.n;
+    any_list(w, t, &l);
+    int err = story_open_thing(w, t);
+    pyr_write_options options = {.message = "a list"};
+    if (err == 0 && w->live)
+        CALL(w, err, pyr_write_list(t->array, l.parts, l.n, &options, &made));
+    if (err == 0) {
+        err = made_is(made, t);
+        model_write(&t->m, l.parts, l.n);
+    }
+    free_list(&l);
+    return err;
+}
+
+static int
+write_batch(thing *t, const list *l, uint64_t *made)
+{
+    pyr_batch *b;
+    int err = pyr_batch_begin(t->array, &b);
+    if (err < 0)
+        return err;
+    for (size_t i = 0; i < l->n; i++)
+        if ((err = pyr_batch_write(b, l->offset[i], l->size[i],
+                                   l->parts[i].buf)) < 0) {
+            pyr_batch_abort(b);
+            return err;
+        }
+    return pyr_batch_commit(b, NULL, made);
+}
+
+static int
+run_batch(world *w)
+{
+    thing *t = any_thing(w);
+    list l = {.n = 2};
+    uint64_t made = t->m.n;
+    for (size_t i = 0; i < l.n; i++) {
+        any_box(w, shape_of(t), l.offset[i], l.size[i]);
+        l.parts[i] = (pyr_part){.offset = l.offset[i],
+                                .size = l.size[i],
+                                .buf = make_cells(w, t,
+                                                  l.size[i][0] * l.size[i][1])};
+    }
+    int err = story_open_thing(w, t);
+    if (err == 0 && w->live)
+        CALL(w, err, write_batch(t, &l, &made));
+    if (err == 0) {
+        err = made_is(made, t);
+        model_write(&t->m, l.parts, l.n);
+    }
+    free_list(&l);
+    return err;
+}
+
+static int
+run_resize(world *w)
+{
+    thing *t = any_thing(w);
+    uint64_t shape[2], made = t->m.n;
+    for (int d = 0; d < 2; d++)
+        shape[d] = rng_from(&w->r, shape_of(t)[d] / 2 + 1,
+                            shape_of(t)[d] > MOST ? MOST : shape_of(t)[d] + 6);
+    int err = story_open_thing(w, t);
+    if (err == 0 && w->live)
+        CALL(w, err, pyr_resize(t->array, shape, &made));
+    if (err == 0) {
+        err = made_is(made, t);
+        model_resize(&t->m, shape);
+    }
+    return err;
+}
+
+static int
+run_append(world *w)
+{
+    thing *t = any_thing(w);
+    int axis = (int)rng_below(&w->r, 2);
+    uint64_t count = rng_from(&w->r, 1, 5), made = t->m.n, want, at;
+    if (shape_of(t)[axis] > MOST)
+        return run_resize(w);
+    at = want = shape_of(t)[axis];
+    void *cells = make_cells(w, t, count * shape_of(t)[1 - axis]);
+    int err = story_open_thing(w, t);
+    if (err == 0 && w->live)
+        CALL(w, err, pyr_append(t->array, axis, count, cells, &at, &made));
+    if (err == 0) {
+        err = at == want ? made_is(made, t) : STORY_WRONG;
+        model_append(&t->m, axis, count, cells, &at);
+    }
+    free(cells);
+    return err;
+}
+
+/* --- records ------------------------------------------------------------- */
+
+static int
+run_clone(world *w)
+{
+    if (w->nthings == STORY_THINGS)
+        return 0;
+    thing *from = any_thing(w), *t = &w->things[w->nthings];
+    uint64_t v = rng_below(&w->r, from->m.n);
+    *t = (thing){0};
+    snprintf(t->name, sizeof t->name, "cloned/%d", w->nthings);
+    memcpy(t->attributes, from->attributes, sizeof t->attributes);
+    int err = story_open_thing(w, from);
+    if (err == 0 && w->live)
+        CALL(w, err, pyr_clone(from->array, v, t->name, &t->array));
+    if (err == 0) {
+        model_clone(&from->m, v, &t->m);
+        w->nthings++;
+    }
+    return err;
+}
+
+static int
+run_tag(world *w)
+{
+    thing *t = any_thing(w);
+    uint64_t v = rng_below(&w->r, t->m.n);
+    int k = (int)rng_below(&w->r, STORY_TAGS);
+    k = k > t->ntags ? t->ntags : k;
+    char name[16];
+    snprintf(name, sizeof name, "tag-%d", k);
+    int err = story_open_thing(w, t);
+    if (err == 0 && w->live)
+        CALL(w, err, pyr_tag(t->array, name, v));
+    if (err == 0) {
+        memcpy(t->tags[k], name, sizeof name);
+        t->tagged[k] = v;
+        t->ntags += k == t->ntags;
+    }
+    return err;
+}
+
+static int
+run_untag(world *w)
+{
+    thing *t = any_thing(w);
+    if (t->ntags == 0)
+        return run_tag(w);
+    int err = story_open_thing(w, t);
+    if (err == 0 && w->live)
+        CALL(w, err, pyr_untag(t->array, t->tags[t->ntags - 1]));
+    if (err == 0)
+        t->ntags--;
+    return err;
+}
+
+static int
+run_set_attributes(world *w)
+{
+    thing *t = any_thing(w);
+    char text[64];
+    snprintf(text, sizeof text, "{\"number\": %u}",
+             (unsigned)rng_below(&w->r, 100000));
+    int err = story_open_thing(w, t);
+    if (err == 0 && w->live)
+        CALL(w, err, pyr_set_attributes(t->array, text));
+    if (err == 0)
+        memcpy(t->attributes, text, sizeof text);
+    return err;
+}
+
+/* --- looking ------------------------------------------------------------- */
+
+static uint64_t
+any_version(world *w, const thing *t)
+{
+    return rng_below(&w->r, t->m.n);
+}
+
+static int
+run_array_open(world *w)
+{
+    thing *t = any_thing(w);
+    pyr_array_close(t->array);
+    t->array = NULL;
+    return story_open_thing(w, t);
+}
+
+static int
+run_read(world *w)
+{
+    thing *t = any_thing(w);
+    uint64_t v = any_version(w, t), offset[2], size[2];
+    any_box(w, t->m.snaps[v].shape, offset, size);
+    size_t bytes = size[0] * size[1] * t->m.cell;
+    uint8_t *want = malloc(bytes + 1), *have = calloc(1, bytes + 1);
+    model_read(&t->m, v,
+               &(pyr_part){.offset = offset, .size = size, .buf = want});
+    int err = story_open_thing(w, t);
+    if (err == 0 && w->live) {
+        CALL(w, err, pyr_read(t->array, v, offset, size, have));
+        if (err == 0 && memcmp(have, want, bytes) != 0)
+            err = STORY_WRONG;
+    }
+    free(want);
+    free(have);
+    return err;
+}
+
+static int
+run_read_list(world *w)
+{
+    thing *t = any_thing(w);
+    uint64_t v = t->m.n - 1;
+    list want, have;
+    rng before = w->r;
+    any_list(w, t, &want);
+    w->r = before; /* so that it is the same again */
+    any_list(w, t, &have);
+    for (size_t i = 0; i < want.n; i++)
+        model_read(&t->m, v, &want.parts[i]);
+    int err = story_open_thing(w, t);
+    if (err == 0 && w->live)
+        CALL(w, err, pyr_read_list(t->array, v, have.parts, have.n));
+    for (size_t i = 0; err == 0 && w->live && i < have.n; i++) {
+        const pyr_part *p = &want.parts[i];
+        uint64_t n = p->count ? p->count[0] * p->count[1]
+                              : p->size[0] * p->size[1];
+        if (memcmp(p->buf, have.parts[i].buf, n * t->m.cell) != 0)
+            err = STORY_WRONG;
+    }
+    free_list(&want);
+    free_list(&have);
+    return err;
+}
+
+static bool
+near(double a, double b)
+{
+    return a == b || fabs(a - b) <= 1e-9 * (fabs(a) + fabs(b) + 1);
+}
+
+bool
+story_same_stats(const model *m, const pyr_stats *s, const model_stats *want)
+{
+    double lo = m->type == PYR_F64 ? want->min_f : (double)want->min_i;
+    double hi = m->type == PYR_F64 ? want->max_f : (double)want->max_i;
+    return s->count == want->count && s->not_fill == want->not_fill &&
+           s->min == lo && s->max == hi && near(s->sum, want->sum) &&
+           near(s->sum_squares, want->sum_squares);
+}
+
+static int
+run_stat(world *w)
+{
+    thing *t = any_thing(w);
+    uint64_t v = any_version(w, t), offset[2], size[2];
+    any_box(w, t->m.snaps[v].shape, offset, size);
+    model_stats want;
+    pyr_stats have = {0};
+    model_stat(&t->m, v, offset, size, &want);
+    int err = story_open_thing(w, t);
+    if (err == 0 && w->live) {
+        CALL(w, err, pyr_stat(t->array, v, offset, size, 0, &have));
+        if (err == 0 && !story_same_stats(&t->m, &have, &want))
+            err = STORY_WRONG;
+    }
+    return err;
+}
+
+typedef struct differences {
+    const model *m;
+    uint64_t a, b;
+    uint8_t *seen; /* a byte per cell of b's shape */
+} differences;
+
+static int
+note_difference(void *ctx, int ndim, const uint64_t *offset,
+                const uint64_t *size)
+{
+    differences *d = ctx;
+    const uint64_t *shape = d->m->snaps[d->b].shape;
+    for (uint64_t i = offset[0]; i < offset[0] + size[0] && i < shape[0]; i++)
+        for (uint64_t j = offset[1]; j < offset[1] + size[1] && j < shape[1];
+             j++)
+            d->seen[i * shape[1] + j] = 1;
+    return 0;
+}
+
+static bool
+all_differences_seen(const differences *d)
+{
+    const uint64_t *shape = d->m->snaps[d->b].shape;
+    for (uint64_t i = 0; i < shape[0] * shape[1]; i++) {
+        uint64_t index[2] = {i / shape[1], i % shape[1]};
+        if (model_inside(d->m, d->a, index) && !d->seen[i] &&
+            memcmp(model_cell(d->m, d->a, index), model_cell(d->m, d->b, index),
+                   d->m->cell) != 0)
+            return false;
+    }
+    return true;
+}
+
+static int
+run_diff(world *w)
+{
+    thing *t = any_thing(w);
+    differences d = {.m = &t->m,
+                     .a = any_version(w, t),
+                     .b = any_version(w, t)};
+    d.seen = calloc(1, t->m.snaps[d.b].ncells + 1);
+    int err = story_open_thing(w, t);
+    if (err == 0 && w->live) {
+        CALL(w, err, pyr_diff(t->array, d.a, d.b, note_difference, &d));
+        if (err == 0 && !all_differences_seen(&d))
+            err = STORY_WRONG;
+    }
+    free(d.seen);
+    return err;
+}
+
+static int
+run_last_change(world *w)
+{
+    thing *t = any_thing(w);
+    uint64_t v = any_version(w, t), offset[2], size[2], lo, hi, have = 0;
+    any_box(w, t->m.snaps[v].shape, offset, size);
+    model_last_change(&t->m, v, offset, size, &lo, &hi);
+    int err = story_open_thing(w, t);
+    if (err == 0 && w->live) {
+        CALL(w, err, pyr_last_change(t->array, v, offset, size, &have));
+        if (err == 0 && (have < lo || have > hi))
+            err = STORY_WRONG;
+    }
+    return err;
+}
+
+int
+story_see_change(void *ctx, const pyr_change *c)
+{
+    story_walk *k = ctx;
+    const model_snap *s = &k->t->m.snaps[k->n];
+    k->wrong |= c->version != k->n || c->shape[0] != s->shape[0] ||
+                c->shape[1] != s->shape[1];
+    k->n++;
+    return 0;
+}
+
+static int
+run_history(world *w)
+{
+    story_walk k = {.t = any_thing(w)};
+    thing *t = &w->things[k.t - w->things];
+    int err = story_open_thing(w, t);
+    if (err == 0 && w->live) {
+        CALL(w, err,
+             pyr_history(t->array, 0, PYR_LATEST, story_see_change, &k));
+        if (err == 0 && (k.wrong || k.n != t->m.n))
+            err = STORY_WRONG;
+    }
+    return err;
+}
+
+int
+story_see_tag(void *ctx, const char *tag, pyr_version version)
+{
+    story_walk *k = ctx;
+    bool found = false;
+    for (int i = 0; i < k->t->ntags; i++)
+        found |= strcmp(k->t->tags[i], tag) == 0 && k->t->tagged[i] == version;
+    k->wrong |= !found;
+    k->n++;
+    return 0;
+}
+
+static int
+run_tags(world *w)
+{
+    story_walk k = {.t = any_thing(w)};
+    thing *t = &w->things[k.t - w->things];
+    int err = story_open_thing(w, t);
+    if (err == 0 && w->live) {
+        CALL(w, err, pyr_tags(t->array, story_see_tag, &k));
+        if (err == 0 && (k.wrong || k.n != (uint64_t)t->ntags))
+            err = STORY_WRONG;
+    }
+    return err;
+}
+
+static int
+run_attributes(world *w)
+{
+    thing *t = any_thing(w);
+    char *text = NULL;
+    int err = story_open_thing(w, t);
+    if (err == 0 && w->live) {
+        CALL(w, err, pyr_attributes(t->array, &text));
+        if (err == 0 && strcmp(text, t->attributes) != 0)
+            err = STORY_WRONG;
+    }
+    free(text);
+    return err;
+}
+
+static int
+run_info(world *w)
+{
+    thing *t = any_thing(w);
+    pyr_info info;
+    int err = story_open_thing(w, t);
+    if (err == 0 && w->live) {
+        CALL(w, err, pyr_array_info(t->array, PYR_LATEST, &info));
+        if (err == 0 &&
+            (info.latest != t->m.n - 1 || info.shape[0] != shape_of(t)[0] ||
+             info.shape[1] != shape_of(t)[1]))
+            err = STORY_WRONG;
+    }
+    return err;
+}
+
+int
+story_see_name(void *ctx, const char *name)
+{
+    world *w = ((void **)ctx)[0];
+    int *n = ((void **)ctx)[1];
+    for (int i = 0; i < w->nthings; i++)
+        *n += strcmp(w->things[i].name, name) == 0 ? 1 : 0;
+    return 0;
+}
+
+static int
+run_arrays(world *w)
+{
+    int n = 0, err = 0;
+    void *ctx[2] = {w, &n};
+    if (w->live) {
+        CALL(w, err, pyr_arrays(w->store, story_see_name, ctx));
+        if (err == 0 && n != w->nthings)
+            err = STORY_WRONG;
+    }
+    return err;
+}
+
+static int
+run_status(world *w)
+{
+    pyr_status s;
+    int err = 0;
+    if (w->live) {
+        CALL(w, err, pyr_store_status(w->store, &s, NULL, NULL));
+        if (err == 0 && s.arrays != (uint64_t)w->nthings)
+            err = STORY_WRONG;
+    }
+    return err;
+}
+
+/* --- the table ----------------------------------------------------------- */
+
+const story_op story_ops[] = {
+    {"open", STORY_CHANGES | STORY_FIRST, 2, run_open},
+    {"create", STORY_CHANGES | STORY_FIRST, 1, run_create},
+    {"write", STORY_CHANGES, 6, run_write},
+    {"write_list", STORY_CHANGES, 4, run_write_list},
+    {"batch", STORY_CHANGES, 3, run_batch},
+    {"resize", STORY_CHANGES, 2, run_resize},
+    {"append", STORY_CHANGES | STORY_PARTIAL, 3, run_append},
+    {"clone", STORY_CHANGES, 1, run_clone},
+    {"tag", STORY_CHANGES, 1, run_tag},
+    {"untag", STORY_CHANGES, 1, run_untag},
+    {"set_attributes", STORY_CHANGES, 1, run_set_attributes},
+    {"array_open", 0, 0, run_array_open},
+    {"read", 0, 0, run_read},
+    {"read_list", 0, 0, run_read_list},
+    {"stat", 0, 0, run_stat},
+    {"diff", 0, 0, run_diff},
+    {"last_change", 0, 0, run_last_change},
+    {"history", 0, 0, run_history},
+    {"tags", 0, 0, run_tags},
+    {"attributes", 0, 0, run_attributes},
+    {"info", 0, 0, run_info},
+    {"arrays", 0, 0, run_arrays},
+    {"status", 0, 0, run_status},
+};
+const int story_nops = sizeof story_ops / sizeof story_ops[0];
