@@ -286,6 +286,8 @@ copy_plain(pyri_fetcher *f, const pyri_frag *g, const pyri_blob_get *gets,
                (gets[0].size + from - gets[1].offset);
     if (sum)
         sum_rows(&f->array->schema, &rows, src.base, sum);
+    else if (f->past_caches)
+        pyri_copy_past(n, cell, extent, to, src);
     else
         pyri_copy(n, cell, extent, to, src);
     return 0;
