@@ -57,6 +57,7 @@ typedef struct pyri_fetcher {
     pyri_blob_get *gets; /* two per link: its head, and what is needed of its
                             payload */
     size_t ngets, gets_room;
+    uint8_t *slab; /* bytes on their way from the engine to the caller */
     pyri_buf expanded;
     const pyri_frag *expanded_of;
     struct pyri_todo *todo; /* boxes still to be laid out */
