@@ -53,9 +53,11 @@ typedef struct pyri_fetch {
 typedef struct pyri_fetcher {
     pyri_array *array;
     pyri_reader *reader;
+    bool past_caches;    /* cells are more than these would hold */
     pyri_blob_get *gets; /* two per link: its head, and what is needed of its
                             payload */
     size_t ngets, gets_room;
+    uint8_t *slab; /* bytes on their way from the engine to the caller */
     pyri_buf expanded;
     const pyri_frag *expanded_of;
     struct pyri_todo *todo; /* boxes still to be laid out */

@@ -20,14 +20,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SLAB = 128 << 10 }; /* bytes verified before they are copied */
+enum {
+    SLAB = 128 << 10, /* bytes verified before they are copied */
+    LARGE = 256 << 10 /* bytes got slab by slab, if they are new */
+};
 
 void
 pyri_fetcher_fini(pyri_fetcher *f)
 {
     free(f->gets);
     free(f->todo);
+    pyri_scratch_give(f->slab);
     pyri_buf_fini(&f->expanded);
+    f->slab = NULL;
     f->gets = NULL;
     f->todo = NULL;
     f->gets_room = f->ngets = f->todo_room = f->ntodo = 0;
@@ -71,9 +76,13 @@ add_gets(pyri_fetcher *f, const pyri_link *link, const pyri_box *box)
     }
     const pyri_frag *g = &link->frag;
     uint64_t from = 0, to = g->stored, head = pyri_frag_head_size(g);
+    bool later = false;
     if (!whole_needed(g)) {
-        span_of(f->array->schema.ndim, pyri_type_size(f->array->schema.type),
-                &g->box, box, &from, &to);
+        int n = f->array->schema.ndim;
+        size_t cell = pyri_type_size(f->array->schema.type);
+        span_of(n, cell, &g->box, box, &from, &to);
+        later = to - from >= LARGE &&
+                pyri_box_cells(n, box) * cell >= (to - from) / 2;
         if (to > g->stored)
             return pyri_fail(PYR_ECORRUPT, "a fragment has the wrong size");
         from = from / PYRI_BLOCK * PYRI_BLOCK;
@@ -84,7 +93,7 @@ add_gets(pyri_fetcher *f, const pyri_link *link, const pyri_box *box)
     f->gets[f->ngets++] =
         (pyri_blob_get){.ref = ref, .offset = 0, .size = head};
     f->gets[f->ngets++] = (pyri_blob_get){
-        .ref = ref, .offset = head + from, .size = to - from};
+        .ref = ref, .offset = head + from, .size = to - from, .later = later};
     return 0;
 }
 
@@ -271,6 +280,29 @@ sum_rows(const pyri_schema *s, const pyri_rows *rows, const uint8_t *at,
         sum_bytes(&g, g.block, g.held);
 }
 
+/* Get payload bytes [from, end) of a fragment, at most a slab, with the rest
+ * of their blocks. Sets the two gets that stand for them. */
+static int
+get_slab(pyri_fetcher *f, const pyri_blob_get *gets, uint64_t from,
+         uint64_t end, pyri_blob_get *out)
+{
+    const pyri_blob_get *all = &gets[1];
+    if (!f->slab)
+        f->slab = pyri_scratch_take(SLAB + 2 * PYRI_BLOCK);
+    if (!f->slab)
+        return pyri_fail_nomem("a read");
+    uint64_t first = gets->size + from / PYRI_BLOCK * PYRI_BLOCK;
+    uint64_t last = gets->size + (end + PYRI_BLOCK - 1) / PYRI_BLOCK *
+                                     PYRI_BLOCK;
+    out[0] = gets[0];
+    out[1] = (pyri_blob_get){.ref = all->ref,
+                             .offset = first,
+                             .size = pyri_min64(last, all->offset + all->size) -
+                                     first,
+                             .room = f->slab};
+    return pyri_engine_get_blobs(f->array->engine, f->reader, &out[1], 1);
+}
+
 static int copy_halves(pyri_fetcher *f, const pyri_frag *g,
                        const pyri_blob_get *gets, const pyri_box *box,
                        pyri_mem to, pyri_summary *sum);
@@ -288,10 +320,16 @@ copy_plain(pyri_fetcher *f, const pyri_frag *g, const pyri_blob_get *gets,
         return pyri_fail(PYR_ECORRUPT, "a fragment has the wrong size");
     pyri_mem src = pyri_mem_dense(n, cell, &g->box, NULL);
     pyri_rows rows;
+    pyri_blob_get slab[2];
     extents(n, box, extent);
     bool seen = span_seen(g, gets, from, end);
     if (!seen && end - from > SLAB)
         return copy_halves(f, g, gets, box, to, sum);
+    if (!seen && gets[1].later) {
+        if ((err = get_slab(f, gets, from, end, slab)) < 0)
+            return err;
+        gets = slab;
+    }
     if (sum || !seen) {
         pyri_rows_of(n, cell, extent, src.step, &rows);
         if (!pyri_frag_aligned(g))
@@ -307,6 +345,8 @@ copy_plain(pyri_fetcher *f, const pyri_frag *g, const pyri_blob_get *gets,
                (gets[0].size + from - gets[1].offset);
     if (sum)
         sum_rows(&f->array->schema, &rows, src.base, sum);
+    else if (f->past_caches)
+        pyri_copy_past(n, cell, extent, to, src);
     else
         pyri_copy(n, cell, extent, to, src);
     return 0;

@@ -20,7 +20,8 @@ enum {
     GROUP = 8,              /* chunks that a worker takes at a time */
     ALONE = 1 << 20,        /* bytes that are not worth waking a worker */
     FEW_BLOCKS = 16,        /* of a strided run in a chunk: one by one */
-    MAX_SCRATCH = 64 << 20  /* bytes to read more blocks through */
+    MAX_SCRATCH = 64 << 20, /* bytes to read more blocks through */
+    PAST_CACHES = 8 << 20   /* bytes that are out of the caches by the end */
 };
 
 typedef struct reading {
@@ -45,7 +46,8 @@ fetch_group(void *ctx, size_t i, unsigned worker)
 {
     reading *r = ctx;
     size_t first = i * GROUP, n = r->n - first;
-    pyri_fetcher f = {.array = r->array};
+    pyri_fetcher f = {.array = r->array,
+                      .past_caches = r->fetcher.past_caches};
     int err = pyri_engine_begin(r->array->engine, &f.reader);
     if (err < 0)
         return err;
@@ -249,10 +251,24 @@ found(void *ctx, const pyri_hit *hit)
 
 /* --- the whole ----------------------------------------------------------- */
 
+static bool
+is_large(const pyri_schema *s, const pyri_part *parts, size_t n)
+{
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < n && bytes < PAST_CACHES; i++) {
+        uint64_t part = pyri_type_size(s->type);
+        for (int d = 0; d < s->ndim; d++)
+            part *= parts[i].run.count[d] * parts[i].run.block[d];
+        bytes += part;
+    }
+    return bytes >= PAST_CACHES;
+}
+
 static int
 read_parts(reading *r, const pyri_part *parts, size_t n)
 {
     int ndim = r->array->schema.ndim, err = 0;
+    r->fetcher.past_caches = is_large(&r->array->schema, parts, n);
     for (size_t i = 0; i < n && err == 0; i++)
         err = pyri_snapshot_check(r->snap, &parts[i].run);
     for (size_t i = 0; i < n && err == 0; i++) {

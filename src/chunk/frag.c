@@ -148,6 +148,19 @@ add_iov(pyri_packer *p, const void *base, size_t size)
     return 0;
 }
 
+/* The processor foresees the rest of a row, but not the next one: have it
+ * fetched while a block is being scanned. */
+static void
+look_ahead(const pyri_rows *rows, int axis, uint64_t i, const uint8_t *at)
+{
+    uint64_t ahead = rows->run < PYRI_BLOCK ? PYRI_BLOCK / rows->run : 1;
+    if (axis != rows->outer - 1 || ahead >= rows->extent[axis] - i)
+        return;
+    at += (int64_t)ahead * rows->step[axis];
+    for (uint64_t k = 0; k < rows->run && k < PYRI_BLOCK; k += 64)
+        __builtin_prefetch(at + k);
+}
+
 /* Visit every row of strided memory: scan it, and list it for gathering. */
 static int
 scan_rows(pyri_packer *p, scan *s, const pyri_rows *rows, int axis,
@@ -158,6 +171,7 @@ scan_rows(pyri_packer *p, scan *s, const pyri_rows *rows, int axis,
         return add_iov(p, at, rows->run);
     }
     for (uint64_t i = 0; i < rows->extent[axis]; i++) {
+        look_ahead(rows, axis, i, at);
         int err = scan_rows(p, s, rows, axis + 1, at);
         if (err < 0)
             return err;

@@ -116,7 +116,10 @@ typedef struct pyri_blob_put {
 } pyri_blob_put;
 
 /*
- * A range of a blob. `size` bytes at `data` are a view.
+ * A range of a blob. `size` bytes at `data` are a view; or, if the caller lends
+ * `room` for them and the engine finds that cheaper, a copy in it. With
+ * `later` nothing need be read yet: the caller looks only at pages that were
+ * `seen`, and gets others again with room for them.
  *
  * `seen` lets the layers above remember which pages of an aligned blob they
  * have verified: bit `seen_first + i` of the bitmap belongs to page i of the
@@ -127,6 +130,8 @@ typedef struct pyri_blob_put {
 typedef struct pyri_blob_get {
     pyri_ref ref;
     uint64_t offset, size;
+    uint8_t *room; /* or NULL */
+    bool later;
     const uint8_t *data;
     _Atomic uint64_t *seen;
     uint64_t seen_first;

@@ -8,6 +8,11 @@
 #include "nd/nd.h"
 
 #include <string.h>
+#ifdef __x86_64__
+#include <immintrin.h>
+#endif
+
+enum { LINE = 64, MIN_STREAM = 4 * LINE };
 
 pyri_mem
 pyri_mem_dense(int n, size_t cell, const pyri_box *box, void *base)
@@ -35,6 +40,7 @@ pyri_mem_move(int n, pyri_mem m, const uint64_t *from, const uint64_t *to)
 /* A nest of loops over two memories, innermost axis last. */
 typedef struct nest {
     int n;
+    bool past; /* the caches */
     uint64_t extent[PYR_MAX_DIMS];
     int64_t dst[PYR_MAX_DIMS], src[PYR_MAX_DIMS];
 } nest;
@@ -45,6 +51,7 @@ join(int n, const uint64_t *extent, const int64_t *dst, const int64_t *src,
      nest *out)
 {
     out->n = 0;
+    out->past = false;
     for (int d = 0; d < n; d++) {
         if (extent[d] == 0)
             return false;
@@ -86,6 +93,57 @@ copy_cells(size_t cell, uint64_t count, uint8_t *dst, int64_t ds,
     }
 }
 
+/*
+ * Lines that are written whole need not be read first, if the processor is told
+ * so: the copy then takes little more than half the time. Two lines at a time,
+ * all loads first, did best; with registers of 16 bytes it hardly pays.
+ */
+#ifdef __x86_64__
+__attribute__((target("avx"))) static void
+stream(uint8_t *dst, const uint8_t *src, size_t size)
+{
+    size_t head = -(uintptr_t)dst % LINE;
+    memcpy(dst, src, head);
+    for (dst += head, src += head, size -= head; size >= 2 * LINE;
+         dst += 2 * LINE, src += 2 * LINE, size -= 2 * LINE) {
+        const __m256i_u *from = (const __m256i_u *)(const void *)src;
+        __m256i *to = (__m256i *)(void *)dst;
+        __m256i a = from[0], b = from[1], c = from[2], d = from[3];
+        _mm256_stream_si256(to, a);
+        _mm256_stream_si256(to + 1, b);
+        _mm256_stream_si256(to + 2, c);
+        _mm256_stream_si256(to + 3, d);
+    }
+    memcpy(dst, src, size);
+}
+
+static bool
+can_stream(void)
+{
+    return __builtin_cpu_supports("avx");
+}
+
+/* Such writes are not ordered among others. */
+static void
+end_stream(void)
+{
+    _mm_sfence();
+}
+#else
+#define stream memcpy
+#define can_stream() false
+#define end_stream() (void)0
+#endif
+
+static void
+copy_run(const nest *s, uint8_t *dst, const uint8_t *src, size_t size)
+{
+    if (s->past && size >= MIN_STREAM)
+        stream(dst, src, size);
+    else
+        memcpy(dst, src, size);
+}
+
 static void
 copy_nest(const nest *s, int axis, size_t cell, uint8_t *dst,
           const uint8_t *src)
@@ -94,7 +152,7 @@ copy_nest(const nest *s, int axis, size_t cell, uint8_t *dst,
     int64_t ds = s->dst[axis], ss = s->src[axis];
     if (axis == s->n - 1) {
         if (ds == (int64_t)cell && ss == (int64_t)cell)
-            memcpy(dst, src, count * cell);
+            copy_run(s, dst, src, count * cell);
         else
             copy_cells(cell, count, dst, ds, src, ss);
         return;
@@ -103,7 +161,7 @@ copy_nest(const nest *s, int axis, size_t cell, uint8_t *dst,
         s->src[axis + 1] == (int64_t)cell) {
         size_t run = s->extent[axis + 1] * cell;
         for (uint64_t i = 0; i < count; i++, dst += ds, src += ss)
-            memcpy(dst, src, run);
+            copy_run(s, dst, src, run);
         return;
     }
     for (uint64_t i = 0; i < count; i++, dst += ds, src += ss)
@@ -121,6 +179,21 @@ pyri_copy(int n, size_t cell, const uint64_t *extent, pyri_mem dst,
         memcpy(dst.base, src.base, cell);
     else
         copy_nest(&s, 0, cell, dst.base, src.base);
+}
+
+void
+pyri_copy_past(int n, size_t cell, const uint64_t *extent, pyri_mem dst,
+               pyri_mem src)
+{
+    nest s;
+    if (!join(n, extent, dst.step, src.step, &s))
+        return;
+    s.past = can_stream();
+    if (s.n == 0)
+        memcpy(dst.base, src.base, cell);
+    else
+        copy_nest(&s, 0, cell, dst.base, src.base);
+    end_stream();
 }
 
 static void

@@ -91,6 +91,9 @@ pyri_mem pyri_mem_move(int n, pyri_mem m, const uint64_t *from,
 /* Copy extent[0] x ... cells of `cell` bytes from src to dst. */
 void pyri_copy(int n, size_t cell, const uint64_t *extent,
                pyri_mem dst, pyri_mem src);
+/* The same, with long rows written past the caches: for more than they hold. */
+void pyri_copy_past(int n, size_t cell, const uint64_t *extent, pyri_mem dst,
+                    pyri_mem src);
 /* Set the cells to the given bits. */
 void pyri_set(int n, size_t cell, const uint64_t *extent, pyri_mem dst,
               uint64_t bits);

@@ -44,7 +44,7 @@ struct pyri_map {
     const uint8_t *base;
     uint64_t length;
     _Atomic uint64_t *seen; /* a bit per page */
-    int fd;                 /* of a file that may grow; or -1 */
+    int fd;                 /* of the file, if it is kept open; or -1 */
     bool own;               /* one reader's, not in the table */
 };
 
@@ -140,8 +140,7 @@ map_segment(pyri_site *s, pyri_map *m, uint64_t key)
     if ((err = check_header(s, key, fd)) == 0)
         err = map_file(s, m, key, fd, size);
     m->fd = -1;
-    if (err == 0 && !m->own && size < PYRI_SEGMENT_LIMIT &&
-        s->maps->kept < KEPT_FILES) {
+    if (err == 0 && !m->own && s->maps->kept < KEPT_FILES) {
         m->fd = fd;
         s->maps->kept++;
     } else {
@@ -428,6 +427,41 @@ fault_in(pyri_site *s, pyri_map *m, uint64_t from, uint64_t size)
     return fail_segment(s, atomic_load(&m->key), errnum);
 }
 
+/* Much that is looked at once is cheaper to copy than to map page by page; and
+ * here, too, a failing device gives an error and no signal. */
+static int
+copy_out(pyri_site *s, pyri_map *m, uint64_t from, uint8_t *to, uint64_t size)
+{
+    while (size > 0) {
+        ssize_t n = pread(m->fd, to, (size_t)size, (off_t)from);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return fail_segment(s, atomic_load(&m->key), errno);
+        if (n == 0) { /* the file was cut off */
+            int err = update_size(s, m);
+            return err < 0 ? err : check_range(s, m, from, size);
+        }
+        to += n;
+        from += (uint64_t)n;
+        size -= (uint64_t)n;
+    }
+    return 0;
+}
+
+/* Show a range that is inside the file and the mapping. */
+static int
+show(pyri_site *s, pyri_map *m, uint64_t from, pyri_blob_get *g)
+{
+    g->data = g->size > 0 ? m->base + from : m->base;
+    if (g->size == 0 || g->later)
+        return 0;
+    if (!g->room || m->fd < 0)
+        return fault_in(s, m, from, g->size);
+    g->data = g->room;
+    return copy_out(s, m, from, g->room, g->size);
+}
+
 static int
 get_one(pyri_site *s, pyri_reader *r, pyri_blob_get *g)
 {
@@ -448,9 +482,8 @@ get_one(pyri_site *s, pyri_reader *r, pyri_blob_get *g)
         ((err = map_own(s, g->ref.a, &m)) < 0 || (err = hold(s, r, m)) < 0 ||
          (err = check_range(s, m, from, g->size)) < 0))
         return err;
-    if (g->size > 0 && (err = fault_in(s, m, from, g->size)) < 0)
+    if ((err = show(s, m, from, g)) < 0)
         return err;
-    g->data = g->size > 0 ? m->base + from : m->base;
     g->seen = m->seen;
     g->seen_first = g->ref.b / PYRI_PAGE;
     g->trusted = false;
