@@ -8,6 +8,7 @@
 
 static const option options[] = {
     {"version", 0, "V", "a number, latest, -1 (the one before), a tag"},
+    {"each", 0, NULL, "what each snapshot that is kept holds alone"},
     {NULL, 0, NULL, NULL},
 };
 
@@ -38,8 +39,57 @@ print_tag(void *ctx, const char *tag, pyr_version version)
     return 0;
 }
 
+static void
+json_usage(json *j, const char *key, const pyr_usage *u)
+{
+    json_open(j, key, '{');
+    json_u64(j, "fragments", u->fragments);
+    json_u64(j, "nodes", u->nodes);
+    json_u64(j, "bytes", u->bytes);
+    json_shut(j, '}');
+}
+
+/* What each snapshot holds alone: as JSON, or as lines. */
+typedef struct each_usage {
+    const target *t;
+    json *j; /* NULL: lines */
+} each_usage;
+
 static int
-show_json(const target *t, const char *attributes)
+show_usage(void *ctx, const pyr_change *c)
+{
+    const each_usage *e = ctx;
+    pyr_usage u;
+    char key[32], text[32];
+    int err = pyr_version_usage(e->t->array, c->version, &u);
+    if (err < 0)
+        return err;
+    if (e->j) {
+        snprintf(key, sizeof key, "%llu", (unsigned long long)c->version);
+        json_usage(e->j, key, &u);
+        return 0;
+    }
+    printf("%10llu  %10s  %llu fragments, %llu nodes\n",
+           (unsigned long long)c->version,
+           bytes_text(u.bytes, text, sizeof text),
+           (unsigned long long)u.fragments, (unsigned long long)u.nodes);
+    return 0;
+}
+
+static int
+show_each(const target *t, json *j)
+{
+    each_usage e = {t, j};
+    if (!j)
+        puts("each snapshot alone holds");
+    return pyr_history(t->array, 0, PYR_LATEST, show_usage, &e) < 0
+               ? target_fail(t)
+               : 0;
+}
+
+static int
+show_json(const args *a, const target *t, const char *attributes,
+          const pyr_usage *alone)
 {
     const pyr_info *i = &t->info;
     json j;
@@ -65,6 +115,12 @@ show_json(const target *t, const char *attributes)
     json_open(&j, "tags", '{');
     err = pyr_tags(t->array, json_tag, &j) < 0 ? target_fail(t) : 0;
     json_shut(&j, '}');
+    json_usage(&j, "alone", alone);
+    if (!err && args_has(a, "each")) {
+        json_open(&j, "each", '{');
+        err = show_each(t, &j);
+        json_shut(&j, '}');
+    }
     json_shut(&j, '}');
     if (!err)
         return json_print(&j);
@@ -84,10 +140,11 @@ print_cost(const pyr_info *i)
 }
 
 static int
-show_text(const target *t, const char *attributes)
+show_text(const args *a, const target *t, const char *attributes,
+          const pyr_usage *alone)
 {
     const pyr_info *i = &t->info;
-    char fill[CELL_TEXT];
+    char fill[CELL_TEXT], text[32];
     cell_text(i->type, i->fill, fill);
     printf("name       ");
     print_safe(stdout, t->array_name);
@@ -114,22 +171,26 @@ show_text(const target *t, const char *attributes)
         return target_fail(t);
     printf("%sattributes ", any ? "\n" : "");
     print_safe(stdout, attributes);
-    putchar('\n');
-    return 0;
+    printf("\nalone      %s, that no other snapshot needs\n",
+           bytes_text(alone->bytes, text, sizeof text));
+    return args_has(a, "each") ? show_each(t, NULL) : 0;
 }
 
 static int
 run(const args *a)
 {
     target t;
+    pyr_usage alone;
     char *attributes = NULL;
     int err = target_array(a, PYR_OPEN_READONLY, &t);
     if (!err)
         err = target_snapshot(a, &t);
-    if (!err && pyr_attributes(t.array, &attributes) < 0)
+    if (!err && (pyr_attributes(t.array, &attributes) < 0 ||
+                 pyr_version_usage(t.array, t.info.version, &alone) < 0))
         err = target_fail(&t);
     if (!err)
-        err = a->json ? show_json(&t, attributes) : show_text(&t, attributes);
+        err = a->json ? show_json(a, &t, attributes, &alone)
+                      : show_text(a, &t, attributes, &alone);
     free(attributes);
     target_close(&t);
     return err;
@@ -137,8 +198,10 @@ run(const args *a)
 
 const verb verb_info = {
     .name = "info",
-    .usage = "STORE ARRAY [--version V]",
+    .usage = "STORE ARRAY [--version V] [--each]",
     .about = "Show what an array is: type, shape, chunks, tags, attributes.",
+    .more = "What a snapshot holds alone would be given back if it were "
+            "forgotten.",
     .examples = "  pyramid info demo.pyr t\n"
                 "  pyramid info demo.pyr t --version 3 --json\n",
     .options = options,
