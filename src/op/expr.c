@@ -56,8 +56,8 @@ constant_of(pyri_parse *p, int node, const char *what, pyri_param *out)
 {
     const pyri_ir *v = &p->value[p->value_of[node]];
     if (v->what != VALUE_CONST)
-        return pyri_parse_fail(p, p->node[node].column,
-                               "%s must be a constant", what);
+        return pyri_parse_fail(p, p->node[node].column, "%s must be a constant",
+                               what);
     out->kind = (pyri_kind)v->kind;
     out->bits = v->bits;
     if (v->kind == PYRI_REAL)
@@ -119,8 +119,8 @@ read_call(pyri_parse *p)
     pyri_call *c = &p->out->call;
     int err;
     for (int i = 0; i < c->n; i++)
-        if ((err = constant_of(p, p->params[i], "a parameter",
-                               &c->param[i])) < 0)
+        if ((err = constant_of(p, p->params[i], "a parameter", &c->param[i])) <
+            0)
             return err;
     return 0;
 }
