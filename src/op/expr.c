@@ -71,7 +71,7 @@ constant_of(pyri_parse *p, int node, const char *what, pyri_param *out)
 static int
 read_histogram(pyri_parse *p, const pyri_node *node, pyri_reduction *r)
 {
-    pyri_param lo, hi, bins;
+    pyri_param lo = {0}, hi = {0}, bins = {0};
     int err;
     if ((err = constant_of(p, node->arg[1], "the lower end", &lo)) < 0 ||
         (err = constant_of(p, node->arg[2], "the upper end", &hi)) < 0 ||
@@ -97,7 +97,7 @@ static int
 read_reduction(pyri_parse *p, const pyri_node *node)
 {
     pyri_reduction *r = &p->out->reduction;
-    pyri_param q;
+    pyri_param q = {0};
     int err;
     r->op = (pyri_reduce_op)node->reducer->op;
     if (r->op == PYRI_RED_HISTOGRAM)
