@@ -30,7 +30,7 @@ pyri_block_reals(const pyri_lanes *l, pyri_kind kind, const void *values,
         return pyri_block_numbers(l, kind, values, n, room, left);
     *left = n;
     l->op[kind == PYRI_UINT ? PYRI_U_TO_F : PYRI_I_TO_F][0](room, values, NULL,
-                                                           NULL, n);
+                                                            NULL, n);
     return room;
 }
 

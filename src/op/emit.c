@@ -24,8 +24,8 @@ order(const pyri_parse *p, const pyri_ir *v, int k[3])
 {
     for (int i = 0; i < v->n; i++) {
         int at = i;
-        for (; at > 0 && p->value[v->arg[k[at - 1]]].need <
-                             p->value[v->arg[i]].need;
+        for (; at > 0 &&
+               p->value[v->arg[k[at - 1]]].need < p->value[v->arg[i]].need;
              at--)
             k[at] = k[at - 1];
         k[at] = i;
@@ -129,7 +129,7 @@ emit(pyri_parse *p, int value, pyri_program *out)
         return PYRI_ARG_SOURCE + v->index;
     if (v->what != VALUE_OP) {
         bool source = v->what == VALUE_SOURCE;
-        i.op = !source                 ? PYRI_COORD
+        i.op = !source                ? PYRI_COORD
                : v->kind == PYRI_REAL ? PYRI_LOAD_F
                                       : PYRI_LOAD_W;
         i.arg[0] = (uint8_t)(v->index + (source ? PYRI_ARG_SOURCE : 0));
@@ -154,8 +154,7 @@ pyri_emit(pyri_parse *p, int value, pyri_program *out)
     bool reached[PYRI_MAX_VALUES] = {false};
     bool source[PYRI_OP_MAX_SOURCES] = {false};
     if (count_code(p, value, reached, source) > PYRI_OP_MAX_CODE)
-        return pyri_parse_fail(p, 1, "more than %d steps",
-                               PYRI_OP_MAX_CODE);
+        return pyri_parse_fail(p, 1, "more than %d steps", PYRI_OP_MAX_CODE);
     drop_sources(p, out, source);
     for (int i = 0; i <= value; i++)
         p->value[i].need = need_of(p, &p->value[i]);

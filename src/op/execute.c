@@ -25,9 +25,9 @@ typedef struct machine {
     int ndim;
     const pyri_box *box;
     const uint8_t *const *src;
-    size_t cell;       /* bytes */
-    uint64_t first;    /* cell of the box that the block begins with */
-    size_t n;          /* cells in the block */
+    size_t cell;    /* bytes */
+    uint64_t first; /* cell of the box that the block begins with */
+    size_t n;       /* cells in the block */
     uint64_t (*reg)[REG_CELLS];
 } machine;
 
@@ -144,8 +144,7 @@ run_block(const machine *m, void *direct)
 /* --- boxes ---------------------------------------------------------------- */
 
 static int
-check_box(const pyri_program *p, int ndim, const pyri_box *box,
-          uint64_t *cells)
+check_box(const pyri_program *p, int ndim, const pyri_box *box, uint64_t *cells)
 {
     *cells = 0;
     if (ndim < 1 || ndim > PYR_MAX_DIMS)
@@ -215,7 +214,8 @@ pyri_program_run(const pyri_program *p, int ndim, const pyri_box *box,
     pyri_cast_fn *store = m.lanes->store[p->kind][out_type];
     bool native = is_native(p->kind, out_type) && writes_anywhere(p, out);
     uint8_t *to = (uint8_t *)out;
-    for (; m.first < cells; m.first += m.n, to += m.n * pyri_type_size(out_type)) {
+    for (; m.first < cells;
+         m.first += m.n, to += m.n * pyri_type_size(out_type)) {
         uint64_t left = cells - m.first;
         m.n = left < PYRI_OP_CELLS ? (size_t)left : PYRI_OP_CELLS;
         const void *values = run_block(&m, native ? to : NULL);

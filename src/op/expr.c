@@ -56,8 +56,8 @@ constant_of(pyri_parse *p, int node, const char *what, pyri_param *out)
 {
     const pyri_ir *v = &p->value[p->value_of[node]];
     if (v->what != VALUE_CONST)
-        return pyri_parse_fail(p, p->node[node].column,
-                               "%s must be a constant", what);
+        return pyri_parse_fail(p, p->node[node].column, "%s must be a constant",
+                               what);
     out->kind = (pyri_kind)v->kind;
     out->bits = v->bits;
     if (v->kind == PYRI_REAL)
@@ -71,7 +71,7 @@ constant_of(pyri_parse *p, int node, const char *what, pyri_param *out)
 static int
 read_histogram(pyri_parse *p, const pyri_node *node, pyri_reduction *r)
 {
-    pyri_param lo, hi, bins;
+    pyri_param lo = {0}, hi = {0}, bins = {0};
     int err;
     if ((err = constant_of(p, node->arg[1], "the lower end", &lo)) < 0 ||
         (err = constant_of(p, node->arg[2], "the upper end", &hi)) < 0 ||
@@ -97,7 +97,7 @@ static int
 read_reduction(pyri_parse *p, const pyri_node *node)
 {
     pyri_reduction *r = &p->out->reduction;
-    pyri_param q;
+    pyri_param q = {0};
     int err;
     r->op = (pyri_reduce_op)node->reducer->op;
     if (r->op == PYRI_RED_HISTOGRAM)
@@ -119,8 +119,8 @@ read_call(pyri_parse *p)
     pyri_call *c = &p->out->call;
     int err;
     for (int i = 0; i < c->n; i++)
-        if ((err = constant_of(p, p->params[i], "a parameter",
-                               &c->param[i])) < 0)
+        if ((err = constant_of(p, p->params[i], "a parameter", &c->param[i])) <
+            0)
             return err;
     return 0;
 }

@@ -44,8 +44,8 @@ add_block(void *ctx, const void *values, size_t n, uint64_t first)
     const update *u = (const update *)ctx;
     double room[PYRI_OP_CELLS], v[PYRI_OP_CELLS], place[PYRI_OP_CELLS];
     size_t left;
-    const void *reals =
-        pyri_block_reals(u->lanes, u->kind, values, n, room, &left);
+    const void *reals = pyri_block_reals(u->lanes, u->kind, values, n, room,
+                                         &left);
     memcpy(v, reals, left * sizeof *v);
     for (size_t i = 0; i < left; i++)
         place[i] = place_of(u->r, v[i]);

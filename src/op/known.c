@@ -55,18 +55,19 @@ count_truths(pyr_type type, const pyri_known *k, pyri_reduce_op op,
  * count / 512) roundings, which weigh the more the smaller the difference.
  */
 static bool
-squares_of(pyr_type type, const pyri_known *k, double tolerance, double *out)
+squares_of(pyr_type type, const pyri_known *k, double tolerance, double *mean,
+           double *out)
 {
     double n = (double)(k->count - k->nans);
+    *mean = pyri_type_is_float(type) ? (k->sum + k->sum_lost) / n
+                                     : (double)k->sum_int / n;
     if (!pyri_type_is_float(type) && k->squares <= 0x1p53) {
         u128 sum = (u128)k->sum_int, count = k->count;
         pyri_i128 times = (pyri_i128)(count * (u128)k->squares - sum * sum);
         *out = times > 0 ? (double)times / n : 0;
         return true;
     }
-    double mean = pyri_type_is_float(type) ? (k->sum + k->sum_lost) / n
-                                           : (double)k->sum_int / n;
-    *out = k->squares - mean * mean * n;
+    *out = k->squares - *mean * *mean * n;
     double error = (40 + n / 512) * 0x1p-52 * k->squares;
     return isfinite(k->squares) && tolerance > 0 && *out > 0 &&
            error <= tolerance * *out;
@@ -88,14 +89,13 @@ know_cells(const pyri_reduction *r, pyr_type type, const pyri_known *k,
     case PYRI_RED_ALL: return count_truths(type, k, r->op, &more->truths);
     case PYRI_RED_MIN:
     case PYRI_RED_MAX:
-        more->key = pyri_key_of(
-            kind, value_of(type, r->op == PYRI_RED_MIN ? k->min : k->max));
+        more->key = pyri_key_of(kind,
+                                value_of(type, r->op == PYRI_RED_MIN ? k->min
+                                                                     : k->max));
         return true;
     case PYRI_RED_VAR:
     case PYRI_RED_STD:
-        if (!squares_of(type, k, tolerance, &more->squares))
-            return false;
-        break;
+        return squares_of(type, k, tolerance, &more->mean, &more->squares);
     case PYRI_RED_SUM:
     case PYRI_RED_MEAN: break;
     default: return false;
@@ -128,6 +128,6 @@ pyri_partial_known(pyri_partial *t, const pyri_reduction *r,
     pyri_partial_init(&more);
     if (!p->identity || !know_cells(r, p->cell, k, tolerance, &more))
         return false;
-    pyri_partial_merge(t, r, p->kind, ndim, &more);
+    pyri_partial_merge(t, r, ndim, &more);
     return true;
 }

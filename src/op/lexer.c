@@ -27,15 +27,15 @@ static const struct sign {
     uint8_t token;
 } signs[] = {
     /* longer ones first */
-    {"||", TOK_OR},      {"&&", TOK_AND}, {"==", TOK_EQ},
-    {"!=", TOK_NE},      {"<=", TOK_LE},  {">=", TOK_GE},
-    {"<<", TOK_SHL},     {">>", TOK_SHR}, {"//", TOK_FLOORDIV},
-    {"**", TOK_POW},     {"<", TOK_LT},   {">", TOK_GT},
-    {"|", TOK_BIT_OR},   {"^", TOK_BIT_XOR}, {"&", TOK_BIT_AND},
-    {"+", TOK_ADD},      {"-", TOK_SUB},  {"*", TOK_MUL},
-    {"/", TOK_DIV},      {"%", TOK_MOD},  {"!", TOK_NOT},
-    {"~", TOK_INVERT},   {"(", TOK_OPEN}, {")", TOK_CLOSE},
-    {",", TOK_COMMA},    {"=", TOK_ASSIGN}, {"@", TOK_AT},
+    {"||", TOK_OR},    {"&&", TOK_AND},    {"==", TOK_EQ},
+    {"!=", TOK_NE},    {"<=", TOK_LE},     {">=", TOK_GE},
+    {"<<", TOK_SHL},   {">>", TOK_SHR},    {"//", TOK_FLOORDIV},
+    {"**", TOK_POW},   {"<", TOK_LT},      {">", TOK_GT},
+    {"|", TOK_BIT_OR}, {"^", TOK_BIT_XOR}, {"&", TOK_BIT_AND},
+    {"+", TOK_ADD},    {"-", TOK_SUB},     {"*", TOK_MUL},
+    {"/", TOK_DIV},    {"%", TOK_MOD},     {"!", TOK_NOT},
+    {"~", TOK_INVERT}, {"(", TOK_OPEN},    {")", TOK_CLOSE},
+    {",", TOK_COMMA},  {"=", TOK_ASSIGN},  {"@", TOK_AT},
 };
 
 static int

@@ -84,8 +84,8 @@ unary(pyri_parse *p, const pyri_node *node, int a)
         if (kind == PYRI_UINT && pyri_value_is_const(p, a, &bits) &&
             bits == (uint64_t)INT64_MIN)
             kind = PYRI_INT;
-        return pyri_value_op(p, PYRI_SUB_W, kind,
-                             pyri_value_whole(p, kind, 0), a, -1);
+        return pyri_value_op(p, PYRI_SUB_W, kind, pyri_value_whole(p, kind, 0),
+                             a, -1);
     case TOK_INVERT:
         if (kind == PYRI_REAL)
             return pyri_parse_fail(p, node->column,
@@ -146,7 +146,8 @@ bits(pyri_parse *p, const pyri_node *node, int a, int b)
 {
     pyri_kind kind = common(p, a, b), left = kind_of(p, a);
     if (kind == PYRI_REAL)
-        return pyri_parse_fail(p, node->column, "%s is for integers; the %s "
+        return pyri_parse_fail(p, node->column,
+                               "%s is for integers; the %s "
                                "side is a real",
                                pyri_operators[node->token].text,
                                left == PYRI_REAL ? "left" : "right");
@@ -295,8 +296,8 @@ absolute(pyri_parse *p, int a, int of_reals, int of_integers)
     pyri_kind kind = kind_of(p, a);
     if (kind == PYRI_UINT)
         return of_integers == PYRI_ABS_I ? a : pyri_value_truth(p, a);
-    return pyri_value_op(p, kind == PYRI_REAL ? of_reals : of_integers, kind,
-                         a, -1, -1);
+    return pyri_value_op(p, kind == PYRI_REAL ? of_reals : of_integers, kind, a,
+                         -1, -1);
 }
 
 static int
@@ -338,8 +339,8 @@ lower_node(pyri_parse *p, const pyri_node *node)
     int a = p->value_of[node->arg[0]], b = p->value_of[node->arg[1]];
     switch (node->what) {
     case NODE_INT:
-        return pyri_value_whole(p, node->whole > INT64_MAX ? PYRI_UINT
-                                                           : PYRI_INT,
+        return pyri_value_whole(p,
+                                node->whole > INT64_MAX ? PYRI_UINT : PYRI_INT,
                                 node->whole);
     case NODE_REAL: return pyri_value_real(p, node->real);
     case NODE_CONSTANT: return constant(p, node->constant);

@@ -50,12 +50,12 @@ static const pyri_function functions[] = {
 };
 
 static const pyri_reducer reducers[] = {
-    {"count", PYRI_RED_COUNT, 1},   {"sum", PYRI_RED_SUM, 1},
-    {"mean", PYRI_RED_MEAN, 1},     {"var", PYRI_RED_VAR, 1},
-    {"std", PYRI_RED_STD, 1},       {"min", PYRI_RED_MIN, 1},
-    {"max", PYRI_RED_MAX, 1},       {"argmin", PYRI_RED_ARGMIN, 1},
-    {"argmax", PYRI_RED_ARGMAX, 1}, {"any", PYRI_RED_ANY, 1},
-    {"all", PYRI_RED_ALL, 1},       {"histogram", PYRI_RED_HISTOGRAM, 4},
+    {"count", PYRI_RED_COUNT, 1},       {"sum", PYRI_RED_SUM, 1},
+    {"mean", PYRI_RED_MEAN, 1},         {"var", PYRI_RED_VAR, 1},
+    {"std", PYRI_RED_STD, 1},           {"min", PYRI_RED_MIN, 1},
+    {"max", PYRI_RED_MAX, 1},           {"argmin", PYRI_RED_ARGMIN, 1},
+    {"argmax", PYRI_RED_ARGMAX, 1},     {"any", PYRI_RED_ANY, 1},
+    {"all", PYRI_RED_ALL, 1},           {"histogram", PYRI_RED_HISTOGRAM, 4},
     {"quantile", PYRI_RED_QUANTILE, 2},
 };
 
@@ -68,10 +68,10 @@ static const pyri_constant constants[] = {
     {"false", PYRI_INT, true, 0, 0},
 };
 
-#define FIND(table, wanted)                                                   \
-    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)               \
-        if (strcmp(table[i].name, wanted) == 0)                               \
-            return &table[i];                                                 \
+#define FIND(table, wanted)                                                    \
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)                \
+        if (strcmp(table[i].name, wanted) == 0)                                \
+            return &table[i];                                                  \
     return NULL
 
 const pyri_function *

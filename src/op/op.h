@@ -26,8 +26,8 @@ enum {
     PYRI_OP_CELLS = 512,        /* cells that are worked on at a time */
     PYRI_OP_MAX_REGS = 16,      /* of so many cells each */
     PYRI_OP_MAX_CONSTS = 64,
-    PYRI_OP_MAX_SOURCES = 16,   /* x, and 15 other snapshots */
-    PYRI_OP_MAX_CODE = 512,     /* instructions */
+    PYRI_OP_MAX_SOURCES = 16, /* x, and 15 other snapshots */
+    PYRI_OP_MAX_CODE = 512,   /* instructions */
     PYRI_OP_MAX_BINS = 65536,
     PYRI_CALL_MAX_PARAMS = 16,
     PYRI_CALL_MAX_NAME = 63
@@ -39,11 +39,7 @@ enum {
 typedef enum pyri_kind { PYRI_INT, PYRI_UINT, PYRI_REAL } pyri_kind;
 
 /* Operands: below 16 a register, then as said; see program.c. */
-enum {
-    PYRI_ARG_CONST = 0x40,
-    PYRI_ARG_SOURCE = 0x80,
-    PYRI_ARG_NONE = 0xff
-};
+enum { PYRI_ARG_CONST = 0x40, PYRI_ARG_SOURCE = 0x80, PYRI_ARG_NONE = 0xff };
 
 typedef struct pyri_instr {
     uint8_t op, dst, arg[3];
@@ -55,15 +51,15 @@ typedef struct pyri_instr {
  * from nowhere else; running it trusts it.
  */
 typedef struct pyri_program {
-    pyr_type cell;   /* the type of the cells that it reads */
-    pyri_kind kind;  /* of its result */
+    pyr_type cell;  /* the type of the cells that it reads */
+    pyri_kind kind; /* of its result */
     uint8_t regs, consts, sources;
-    uint8_t result;  /* operand */
-    bool uses_x;     /* src[0] is read; the others always are */
-    bool identity;   /* it is just `x` */
-    uint16_t axes;   /* bit k: coordinate ik is used */
+    uint8_t result; /* operand */
+    bool uses_x;    /* src[0] is read; the others always are */
+    bool identity;  /* it is just `x` */
+    uint16_t axes;  /* bit k: coordinate ik is used */
     uint16_t code_size;
-    uint32_t cost;   /* about this many ns for 1000 cells; a rough guess */
+    uint32_t cost; /* about this many ns for 1000 cells; a rough guess */
     uint64_t version[PYRI_OP_MAX_SOURCES]; /* of sources 1, 2, ...; [0]: 0 */
     uint64_t constant[PYRI_OP_MAX_CONSTS]; /* bits */
     pyri_instr code[PYRI_OP_MAX_CODE];
@@ -118,9 +114,9 @@ typedef enum pyri_reduce_op {
 
 typedef struct pyri_reduction {
     pyri_reduce_op op;
-    double lo, hi;  /* of a histogram */
+    double lo, hi; /* of a histogram */
     uint32_t bins;
-    double q;       /* of a quantile, 0 to 1 */
+    double q; /* of a quantile, 0 to 1 */
 } pyri_reduction;
 
 typedef __int128 pyri_i128;
@@ -131,13 +127,14 @@ typedef __int128 pyri_i128;
  * Only what the reduction needs is kept up to date.
  */
 typedef struct pyri_partial {
-    uint64_t count;       /* cells that are not NaN */
+    uint64_t count; /* cells that are not NaN */
     uint64_t nans;
     uint64_t truths;      /* cells that are neither 0 nor NaN */
     pyri_i128 sum_int;    /* of integer kinds: exact */
     double sum, sum_lost; /* of reals: the sum, and what it lost by rounding */
-    double squares;       /* of differences from the mean */
-    int64_t key;          /* best so far of min and max, as an ordered key */
+    double mean, mean_lost; /* of variances: the mean, likewise */
+    double squares;         /* of differences from it */
+    int64_t key;            /* best so far of min and max, as an ordered key */
     uint64_t at[PYR_MAX_DIMS]; /* its coordinates, for argmin and argmax */
 } pyri_partial;
 
@@ -167,15 +164,15 @@ int pyri_partial_run_same(pyri_partial *t, const pyri_reduction *r,
                           const void *const *src);
 /* Merging is commutative, and what it gives does not depend on the order but
  * for the rounding of sums, whose bounds stand in reduce.c. */
-void pyri_partial_merge(pyri_partial *t, const pyri_reduction *r,
-                        pyri_kind kind, int ndim, const pyri_partial *other);
+void pyri_partial_merge(pyri_partial *t, const pyri_reduction *r, int ndim,
+                        const pyri_partial *other);
 void pyri_partial_finish(const pyri_partial *t, const pyri_reduction *r,
                          pyri_kind kind, int ndim, pyri_value *out);
 /* True if no more cells can change the value: any and all, once decided. */
 bool pyri_partial_decided(const pyri_partial *t, const pyri_reduction *r);
 
 /* A partial as bytes, from and to other machines. */
-enum { PYRI_PARTIAL_BYTES = 80 + 8 * PYR_MAX_DIMS };
+enum { PYRI_PARTIAL_BYTES = 88 + 8 * PYR_MAX_DIMS };
 void pyri_partial_encode(const pyri_partial *t,
                          uint8_t out[PYRI_PARTIAL_BYTES]);
 int pyri_partial_decode(pyri_partial *t, const uint8_t in[PYRI_PARTIAL_BYTES]);
@@ -243,10 +240,10 @@ typedef struct pyri_quantile {
     pyri_kind kind;
     uint32_t bins;
     bool done, none;
-    int64_t lo, hi;    /* keys between which the value lies */
-    uint64_t count;    /* cells that are not NaN, of the first pass */
-    uint64_t rank;     /* of the value, from 0 */
-    double part;       /* how far on to the next one */
+    int64_t lo, hi; /* keys between which the value lies */
+    uint64_t count; /* cells that are not NaN, of the first pass */
+    uint64_t rank;  /* of the value, from 0 */
+    double part;    /* how far on to the next one */
     int64_t value, next;
     /* Of this pass, zero or as said at its beginning: */
     uint64_t below, inside, above, nans;
@@ -279,8 +276,8 @@ typedef enum pyri_form {
 typedef struct pyri_param {
     char key[PYRI_CALL_MAX_NAME + 1];
     pyri_kind kind;
-    uint64_t bits;  /* of the value, of that kind */
-    double real;    /* the value, or the nearest to it */
+    uint64_t bits; /* of the value, of that kind */
+    double real;   /* the value, or the nearest to it */
 } pyri_param;
 
 typedef struct pyri_call {

@@ -9,28 +9,17 @@
 #include <string.h>
 
 const pyri_operator pyri_operators[TOK_OPERATORS] = {
-    [TOK_OR] = {"||", PREC_OR},
-    [TOK_AND] = {"&&", PREC_AND},
-    [TOK_EQ] = {"==", PREC_COMPARE},
-    [TOK_NE] = {"!=", PREC_COMPARE},
-    [TOK_LT] = {"<", PREC_COMPARE},
-    [TOK_LE] = {"<=", PREC_COMPARE},
-    [TOK_GT] = {">", PREC_COMPARE},
-    [TOK_GE] = {">=", PREC_COMPARE},
-    [TOK_BIT_OR] = {"|", PREC_BIT_OR},
-    [TOK_BIT_XOR] = {"^", PREC_BIT_XOR},
-    [TOK_BIT_AND] = {"&", PREC_BIT_AND},
-    [TOK_SHL] = {"<<", PREC_SHIFT},
-    [TOK_SHR] = {">>", PREC_SHIFT},
-    [TOK_ADD] = {"+", PREC_SUM},
-    [TOK_SUB] = {"-", PREC_SUM},
-    [TOK_MUL] = {"*", PREC_PRODUCT},
-    [TOK_DIV] = {"/", PREC_PRODUCT},
-    [TOK_FLOORDIV] = {"//", PREC_PRODUCT},
-    [TOK_MOD] = {"%", PREC_PRODUCT},
-    [TOK_POW] = {"**", PREC_POWER},
-    [TOK_NOT] = {"!", PREC_UNARY},
-    [TOK_INVERT] = {"~", PREC_UNARY},
+    [TOK_OR] = {"||", PREC_OR},          [TOK_AND] = {"&&", PREC_AND},
+    [TOK_EQ] = {"==", PREC_COMPARE},     [TOK_NE] = {"!=", PREC_COMPARE},
+    [TOK_LT] = {"<", PREC_COMPARE},      [TOK_LE] = {"<=", PREC_COMPARE},
+    [TOK_GT] = {">", PREC_COMPARE},      [TOK_GE] = {">=", PREC_COMPARE},
+    [TOK_BIT_OR] = {"|", PREC_BIT_OR},   [TOK_BIT_XOR] = {"^", PREC_BIT_XOR},
+    [TOK_BIT_AND] = {"&", PREC_BIT_AND}, [TOK_SHL] = {"<<", PREC_SHIFT},
+    [TOK_SHR] = {">>", PREC_SHIFT},      [TOK_ADD] = {"+", PREC_SUM},
+    [TOK_SUB] = {"-", PREC_SUM},         [TOK_MUL] = {"*", PREC_PRODUCT},
+    [TOK_DIV] = {"/", PREC_PRODUCT},     [TOK_FLOORDIV] = {"//", PREC_PRODUCT},
+    [TOK_MOD] = {"%", PREC_PRODUCT},     [TOK_POW] = {"**", PREC_POWER},
+    [TOK_NOT] = {"!", PREC_UNARY},       [TOK_INVERT] = {"~", PREC_UNARY},
 };
 
 static int parse_at(pyri_parse *p, int prec);
@@ -122,8 +111,7 @@ call_reducer(pyri_parse *p, const pyri_reducer *r, unsigned column,
 {
     if (a->n != r->args)
         return pyri_parse_fail(p, column, "%s() takes %d argument%s, not %d",
-                               r->name, r->args, r->args == 1 ? "" : "s",
-                               a->n);
+                               r->name, r->args, r->args == 1 ? "" : "s", a->n);
     int node = new_special(p, NODE_REDUCE, column);
     if (node < 0)
         return node;
@@ -141,7 +129,8 @@ call_kernel(pyri_parse *p, const char *name, unsigned column, const args *a)
     if (a->n > 0 && !a->named)
         return pyri_parse_fail(p, column,
                                "no function is called '%s' (kernels take "
-                               "parameters as name=value)", name);
+                               "parameters as name=value)",
+                               name);
     int node = new_special(p, NODE_CALL, column);
     if (node < 0)
         return node;
@@ -278,25 +267,30 @@ parse_plain_name(pyri_parse *p, const char *name, unsigned column)
 {
     const pyri_constant *c = pyri_constant_named(name);
     int axis = axis_named(name);
-    int node = new_node(p, c           ? NODE_CONSTANT
-                           : axis >= 0 ? NODE_COORD
-                                       : NODE_CELL,
+    int node = new_node(p,
+                        c           ? NODE_CONSTANT
+                        : axis >= 0 ? NODE_COORD
+                                    : NODE_CELL,
                         column);
     if (node < 0)
         return node;
     if (c) {
         p->node[node].constant = c;
     } else if (axis >= p->ndim) {
-        return pyri_parse_fail(p, column, "%s: the array has %d axes, the "
-                               "last one is i%d", name, p->ndim, p->ndim - 1);
+        return pyri_parse_fail(p, column,
+                               "%s: the array has %d axes, the "
+                               "last one is i%d",
+                               name, p->ndim, p->ndim - 1);
     } else if (axis >= 0) {
         p->node[node].token = (uint8_t)axis;
     } else if (strcmp(name, "x") != 0) {
         bool callable = pyri_function_named(name) || pyri_reducer_named(name);
-        return pyri_parse_fail(p, column, callable
-                               ? "'%s' is a function: '(' is missing"
-                               : "'%s' is unknown: cells are x, coordinates "
-                                 "i0, i1, ...", name);
+        return pyri_parse_fail(
+            p, column,
+            callable ? "'%s' is a function: '(' is missing"
+                     : "'%s' is unknown: cells are x, coordinates "
+                       "i0, i1, ...",
+            name);
     } else if (p->token == TOK_AT) {
         return parse_snapshot(p, node);
     }
@@ -340,15 +334,15 @@ parse_primary(pyri_parse *p)
     case TOK_REAL: return parse_number(p);
     case TOK_NAME: return parse_name(p);
     case TOK_OPEN:
-        if ((err = pyri_lex(p)) < 0 || (node = err = parse_at(p, PREC_OR)) < 0 ||
+        if ((err = pyri_lex(p)) < 0 ||
+            (node = err = parse_at(p, PREC_OR)) < 0 ||
             (err = expect(p, TOK_CLOSE, "')'")) < 0)
             return err;
         return node;
     case TOK_END:
         return pyri_parse_fail(p, p->column, "the expression ends too early");
     default:
-        return pyri_parse_fail(p, p->column,
-                               "a value is missing before this");
+        return pyri_parse_fail(p, p->column, "a value is missing before this");
     }
 }
 
@@ -412,7 +406,8 @@ parse_binary(pyri_parse *p, int least)
             return right;
         left = new_operator(p, token, column, left, right);
         if (prec == PREC_COMPARE && prec_of(p) == PREC_COMPARE)
-            return pyri_parse_fail(p, p->column, "comparisons do not chain: "
+            return pyri_parse_fail(p, p->column,
+                                   "comparisons do not chain: "
                                    "write a < b && b < c");
     }
     return left;
@@ -439,9 +434,10 @@ pyri_parse_text(pyri_parse *p)
     if (root < 0)
         return root;
     if (p->token != TOK_END)
-        return pyri_parse_fail(p, p->column, p->token == TOK_CLOSE
-                               ? "')' without '('"
-                               : "an operator is missing before this");
+        return pyri_parse_fail(p, p->column,
+                               p->token == TOK_CLOSE
+                                   ? "')' without '('"
+                                   : "an operator is missing before this");
     if (p->special >= 0 && p->special != root)
         return pyri_parse_fail(p, p->node[p->special].column,
                                "this must stand alone: it is no value of a "

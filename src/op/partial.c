@@ -9,11 +9,15 @@
  *
  *     |sum - exact|  <=  37 * 2^-53 * (sum of |value|)
  *
- * whatever the chunks and their order. Squares of differences from the mean are
- * made per block around the block's own mean, in two passes, and merged as Chan
- * does: all terms are positive, so nothing cancels, and the relative error of a
- * variance of n cells in b blocks is below (45 + 8 b) * 2^-53 plus the square
- * of the relative error of the mean as measured in standard deviations.
+ * whatever the chunks and their order. A variance is made of differences from
+ * the first value of each block, and of the distances between the means of
+ * blocks (Chan), which are kept in two doubles: so its error is relative to the
+ * spread of the values, however far from zero they are. Of b blocks it is below
+ *
+ *     |var - exact|  <=  (200 + 10 b) * 2^-53 * exact
+ *
+ * for reals, and for integers below 2^53; larger ones are rounded to doubles
+ * first.
  */
 #include "op/op.h"
 
@@ -29,7 +33,7 @@ typedef unsigned __int128 u128;
 static bool
 needs_sum(pyri_reduce_op op)
 {
-    return op >= PYRI_RED_SUM && op <= PYRI_RED_STD;
+    return op == PYRI_RED_SUM || op == PYRI_RED_MEAN;
 }
 
 static bool
@@ -70,17 +74,17 @@ pyri_partial_init(pyri_partial *t)
     memset(t, 0, sizeof *t);
 }
 
-/* (sum, lost) += (x, less), with the rest of each addition kept. A sum that is
- * no longer finite goes on as IEEE sums do. */
+/* (*sum, *lost) += (x, less), with the rest of each addition kept. A sum that
+ * is no longer finite goes on as IEEE sums do. */
 static void
-add_sum(pyri_partial *t, double x, double less)
+add_two(double *sum, double *lost, double x, double less)
 {
-    double a = t->sum, s = a + x, from_x = s - a;
-    double rest = (a - (s - from_x)) + (x - from_x) + (t->sum_lost + less);
-    double whole = s + rest, lost = rest - (whole - s);
-    bool finite = isfinite(s) && isfinite(lost);
-    t->sum = finite ? whole : s;
-    t->sum_lost = finite ? lost : 0;
+    double a = *sum, s = a + x, from_x = s - a;
+    double rest = (a - (s - from_x)) + (x - from_x) + (*lost + less);
+    double whole = s + rest, left = rest - (whole - s);
+    bool finite = isfinite(s) && isfinite(left);
+    *sum = finite ? whole : s;
+    *lost = finite ? left : 0;
 }
 
 static double
@@ -94,15 +98,21 @@ mean_of(const pyri_partial *t, pyri_kind kind)
 
 /* Chan: what each side has around its own mean, and the means' distance. */
 static void
-merge_squares(pyri_partial *t, pyri_kind kind, const pyri_partial *other)
+merge_squares(pyri_partial *t, const pyri_partial *other)
 {
-    if (t->count == 0 || other->count == 0) {
-        t->squares += other->squares;
+    if (other->count == 0)
+        return;
+    if (t->count == 0) {
+        t->mean = other->mean;
+        t->mean_lost = other->mean_lost;
+        t->squares = other->squares;
         return;
     }
     double a = (double)t->count, b = (double)other->count;
-    double apart = mean_of(other, kind) - mean_of(t, kind);
-    t->squares += other->squares + apart * apart * (a * (b / (a + b)));
+    double apart = (other->mean - t->mean) + (other->mean_lost - t->mean_lost);
+    double share = b / (a + b);
+    t->squares += other->squares + apart * apart * (a * share);
+    add_two(&t->mean, &t->mean_lost, apart * share, 0);
 }
 
 /* Of equal values the first in row-major order. */
@@ -119,8 +129,8 @@ static void
 merge_key(pyri_partial *t, pyri_reduce_op op, int ndim,
           const pyri_partial *other)
 {
-    bool better = t->count == 0 || (wants_least(op) ? other->key < t->key
-                                                    : other->key > t->key);
+    bool better = t->count == 0 ||
+                  (wants_least(op) ? other->key < t->key : other->key > t->key);
     bool tie = !better && other->key == t->key && needs_place(op);
     if (better || (tie && comes_first(ndim, other->at, t->at))) {
         t->key = other->key;
@@ -129,15 +139,15 @@ merge_key(pyri_partial *t, pyri_reduce_op op, int ndim,
 }
 
 void
-pyri_partial_merge(pyri_partial *t, const pyri_reduction *r, pyri_kind kind,
-                   int ndim, const pyri_partial *other)
+pyri_partial_merge(pyri_partial *t, const pyri_reduction *r, int ndim,
+                   const pyri_partial *other)
 {
     if (needs_squares(r->op))
-        merge_squares(t, kind, other);
+        merge_squares(t, other);
     if (needs_key(r->op) && other->count > 0)
         merge_key(t, r->op, ndim, other);
     if (needs_sum(r->op)) {
-        add_sum(t, other->sum, other->sum_lost);
+        add_two(&t->sum, &t->sum_lost, other->sum, other->sum_lost);
         t->sum_int = (pyri_i128)((u128)t->sum_int + (u128)other->sum_int);
     }
     t->count += other->count;
@@ -168,18 +178,26 @@ place(const update *u, uint64_t i, uint64_t *at)
 }
 
 static void
-block_sums(const update *u, const void *values, size_t n, pyri_partial *more)
+block_sum(const update *u, const void *values, size_t n, pyri_partial *more)
 {
-    double room[PYRI_OP_CELLS];
-    const pyri_lanes *l = u->lanes;
     if (u->kind != PYRI_REAL)
-        more->sum_int = l->sum_int(values, n, u->kind);
+        more->sum_int = u->lanes->sum_int(values, n, u->kind);
     else
-        more->sum = l->sum(values, n);
-    if (needs_squares(u->r->op) && n > 0) {
-        const void *v = pyri_block_reals(l, u->kind, values, n, room, &n);
-        more->squares = l->squares(v, n, mean_of(more, u->kind));
-    }
+        more->sum = u->lanes->sum(values, n);
+}
+
+static void
+block_squares(const update *u, const void *values, size_t n, pyri_partial *more)
+{
+    double room[PYRI_OP_CELLS], from;
+    const pyri_lanes *l = u->lanes;
+    const void *v = pyri_block_reals(l, u->kind, values, n, room, &n);
+    memcpy(&from, v, sizeof from);
+    l->op[PYRI_SUB_F][2](room, v, &from, NULL, n);
+    double mean = l->sum(room, n) / (double)n;
+    more->squares = l->squares(room, n, mean);
+    more->mean = from;
+    add_two(&more->mean, &more->mean_lost, mean, 0);
 }
 
 static void
@@ -210,8 +228,8 @@ add_block(void *ctx, const void *values, size_t n, uint64_t first)
     pyri_reduce_op op = u->r->op;
     double room[PYRI_OP_CELLS];
     size_t left;
-    const void *v =
-        pyri_block_numbers(u->lanes, u->kind, values, n, room, &left);
+    const void *v = pyri_block_numbers(u->lanes, u->kind, values, n, room,
+                                       &left);
     pyri_partial more;
     pyri_partial_init(&more);
     more.count = left;
@@ -219,14 +237,16 @@ add_block(void *ctx, const void *values, size_t n, uint64_t first)
     if (needs_truths(op))
         more.truths = u->lanes->truths(v, left, u->kind);
     if (needs_sum(op))
-        block_sums(u, v, left, &more);
+        block_sum(u, v, left, &more);
+    if (needs_squares(op) && left > 0)
+        block_squares(u, v, left, &more);
     if (needs_key(op) && left > 0)
         block_key(u, v, left, &more);
     bool worse = u->t->count > 0 && (wants_least(op) ? more.key > u->t->key
                                                      : more.key < u->t->key);
     if (needs_place(op) && left > 0 && !worse)
         place(u, first + find_key(u, values, n, more.key), more.at);
-    pyri_partial_merge(u->t, u->r, u->kind, u->ndim, &more);
+    pyri_partial_merge(u->t, u->r, u->ndim, &more);
     return pyri_partial_decided(u->t, u->r);
 }
 
@@ -271,6 +291,7 @@ pyri_partial_run_same(pyri_partial *t, const pyri_reduction *r,
         more.count = n;
         more.truths = needs_truths(r->op) && v != 0 ? n : 0;
         more.key = pyri_key_of(p->kind, bits);
+        more.mean = v;
         memcpy(more.at, box->lo, sizeof more.at[0] * (size_t)ndim);
         if (p->kind == PYRI_REAL)
             more.sum = v * (double)n;
@@ -279,7 +300,7 @@ pyri_partial_run_same(pyri_partial *t, const pyri_reduction *r,
         else
             more.sum_int = (pyri_i128)((u128)(pyri_i128)(int64_t)bits * n);
     }
-    pyri_partial_merge(t, r, p->kind, ndim, &more);
+    pyri_partial_merge(t, r, ndim, &more);
     return 0;
 }
 
@@ -307,8 +328,9 @@ set_bits(pyri_value *out, pyri_kind kind, uint64_t bits)
         out->kind = kind;
         out->real = pyri_bits_real(kind, bits);
     } else {
-        set_whole(out, kind, kind == PYRI_UINT ? (pyri_i128)bits
-                                               : (pyri_i128)(int64_t)bits);
+        set_whole(out, kind,
+                  kind == PYRI_UINT ? (pyri_i128)bits
+                                    : (pyri_i128)(int64_t)bits);
     }
 }
 
@@ -357,50 +379,48 @@ pyri_partial_finish(const pyri_partial *t, const pyri_reduction *r,
 /* --- as bytes ------------------------------------------------------------- */
 
 /*
- * Nine numbers of 8 bytes, in the order of the struct (sum_int is two, the
- * lower half first), 8 bytes that are 0, then the coordinates.
+ * Numbers of 8 bytes, in the order of the struct; sum_int is two, the lower
+ * half first.
  */
 void
 pyri_partial_encode(const pyri_partial *t, uint8_t out[PYRI_PARTIAL_BYTES])
 {
-    uint64_t real[3];
-    memcpy(&real[0], &t->sum, 8);
-    memcpy(&real[1], &t->sum_lost, 8);
-    memcpy(&real[2], &t->squares, 8);
-    const uint64_t words[10] = {t->count,
-                                t->nans,
-                                t->truths,
-                                (uint64_t)t->sum_int,
-                                (uint64_t)(t->sum_int >> 64),
-                                real[0],
-                                real[1],
-                                real[2],
-                                (uint64_t)t->key,
-                                0};
-    for (int i = 0; i < 10; i++)
-        pyri_store64(out + 8 * i, words[i]);
+    const double reals[5] = {t->sum, t->sum_lost, t->mean, t->mean_lost,
+                             t->squares};
+    pyri_store64(out, t->count);
+    pyri_store64(out + 8, t->nans);
+    pyri_store64(out + 16, t->truths);
+    pyri_store64(out + 24, (uint64_t)t->sum_int);
+    pyri_store64(out + 32, (uint64_t)((u128)t->sum_int >> 64));
+    for (int i = 0; i < 5; i++) {
+        uint64_t bits;
+        memcpy(&bits, &reals[i], sizeof bits);
+        pyri_store64(out + 40 + 8 * i, bits);
+    }
+    pyri_store64(out + 80, (uint64_t)t->key);
     for (int i = 0; i < PYR_MAX_DIMS; i++)
-        pyri_store64(out + 80 + 8 * i, t->at[i]);
+        pyri_store64(out + 88 + 8 * i, t->at[i]);
 }
 
 int
 pyri_partial_decode(pyri_partial *t, const uint8_t in[PYRI_PARTIAL_BYTES])
 {
-    uint64_t words[10];
+    double *const reals[5] = {&t->sum, &t->sum_lost, &t->mean, &t->mean_lost,
+                              &t->squares};
     pyri_partial_init(t);
-    for (int i = 0; i < 10; i++)
-        words[i] = pyri_load64(in + 8 * i);
-    t->count = words[0];
-    t->nans = words[1];
-    t->truths = words[2];
-    t->sum_int = (pyri_i128)((u128)words[4] << 64 | words[3]);
-    memcpy(&t->sum, &words[5], 8);
-    memcpy(&t->sum_lost, &words[6], 8);
-    memcpy(&t->squares, &words[7], 8);
-    t->key = (int64_t)words[8];
+    t->count = pyri_load64(in);
+    t->nans = pyri_load64(in + 8);
+    t->truths = pyri_load64(in + 16);
+    t->sum_int = (pyri_i128)((u128)pyri_load64(in + 32) << 64 |
+                             pyri_load64(in + 24));
+    for (int i = 0; i < 5; i++) {
+        uint64_t bits = pyri_load64(in + 40 + 8 * i);
+        memcpy(reals[i], &bits, sizeof bits);
+    }
+    t->key = (int64_t)pyri_load64(in + 80);
     for (int i = 0; i < PYR_MAX_DIMS; i++)
-        t->at[i] = pyri_load64(in + 80 + 8 * i);
-    if (t->truths <= t->count && !(t->squares < 0) && words[9] == 0)
+        t->at[i] = pyri_load64(in + 88 + 8 * i);
+    if (t->truths <= t->count && !(t->squares < 0))
         return 0;
     pyri_partial_init(t);
     return pyri_fail(PYR_ECORRUPT, "a partial result that contradicts itself");

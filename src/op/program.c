@@ -33,10 +33,9 @@ enum { LAYOUT = 1, INSTR_BYTES = 5 };
 void
 pyri_program_encode(const pyri_program *p, pyri_buf *b)
 {
-    const uint8_t head[10] = {'P',       'X',     LAYOUT,
-                              (uint8_t)p->cell, (uint8_t)p->kind,
-                              p->regs,   p->consts, p->sources,
-                              p->result, 0};
+    const uint8_t head[10] = {
+        'P',     'X',       LAYOUT,     (uint8_t)p->cell, (uint8_t)p->kind,
+        p->regs, p->consts, p->sources, p->result,        0};
     pyri_buf_add(b, head, sizeof head);
     pyri_buf_u16(b, p->code_size);
     for (int i = 1; i < p->sources; i++)
@@ -45,8 +44,8 @@ pyri_program_encode(const pyri_program *p, pyri_buf *b)
         pyri_buf_u64(b, p->constant[i]);
     for (int i = 0; i < p->code_size; i++) {
         const pyri_instr *c = &p->code[i];
-        const uint8_t bytes[INSTR_BYTES] = {c->op, c->dst, c->arg[0],
-                                            c->arg[1], c->arg[2]};
+        const uint8_t bytes[INSTR_BYTES] = {c->op, c->dst, c->arg[0], c->arg[1],
+                                            c->arg[2]};
         pyri_buf_add(b, bytes, sizeof bytes);
     }
 }

@@ -86,8 +86,8 @@ add_block(void *ctx, const void *values, size_t n, uint64_t first)
     double room[PYRI_OP_CELLS];
     int64_t key[PYRI_OP_CELLS];
     size_t left;
-    const void *v =
-        pyri_block_numbers(u->lanes, u->q->kind, values, n, room, &left);
+    const void *v = pyri_block_numbers(u->lanes, u->q->kind, values, n, room,
+                                       &left);
     u->lanes->keys(key, v, left, u->q->kind);
     for (size_t i = 0; i < left; i++)
         count(u->q, u->shift, key[i], 1);

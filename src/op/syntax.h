@@ -16,18 +16,55 @@
 
 /* Operators, and the other tokens after them. */
 typedef enum pyri_token {
-    TOK_OR, TOK_AND, TOK_EQ, TOK_NE, TOK_LT, TOK_LE, TOK_GT, TOK_GE,
-    TOK_BIT_OR, TOK_BIT_XOR, TOK_BIT_AND, TOK_SHL, TOK_SHR, TOK_ADD, TOK_SUB,
-    TOK_MUL, TOK_DIV, TOK_FLOORDIV, TOK_MOD, TOK_POW, TOK_NOT, TOK_INVERT,
+    TOK_OR,
+    TOK_AND,
+    TOK_EQ,
+    TOK_NE,
+    TOK_LT,
+    TOK_LE,
+    TOK_GT,
+    TOK_GE,
+    TOK_BIT_OR,
+    TOK_BIT_XOR,
+    TOK_BIT_AND,
+    TOK_SHL,
+    TOK_SHR,
+    TOK_ADD,
+    TOK_SUB,
+    TOK_MUL,
+    TOK_DIV,
+    TOK_FLOORDIV,
+    TOK_MOD,
+    TOK_POW,
+    TOK_NOT,
+    TOK_INVERT,
     TOK_OPERATORS,
-    TOK_NOT_WORD = TOK_OPERATORS, TOK_OPEN, TOK_CLOSE, TOK_COMMA, TOK_ASSIGN,
-    TOK_AT, TOK_INT, TOK_REAL, TOK_NAME, TOK_END
+    TOK_NOT_WORD = TOK_OPERATORS,
+    TOK_OPEN,
+    TOK_CLOSE,
+    TOK_COMMA,
+    TOK_ASSIGN,
+    TOK_AT,
+    TOK_INT,
+    TOK_REAL,
+    TOK_NAME,
+    TOK_END
 } pyri_token;
 
 /* How tightly operators bind; comparisons do not chain. */
 enum {
-    PREC_OR = 1, PREC_AND, PREC_NOT, PREC_COMPARE, PREC_BIT_OR, PREC_BIT_XOR,
-    PREC_BIT_AND, PREC_SHIFT, PREC_SUM, PREC_PRODUCT, PREC_UNARY, PREC_POWER,
+    PREC_OR = 1,
+    PREC_AND,
+    PREC_NOT,
+    PREC_COMPARE,
+    PREC_BIT_OR,
+    PREC_BIT_XOR,
+    PREC_BIT_AND,
+    PREC_SHIFT,
+    PREC_SUM,
+    PREC_PRODUCT,
+    PREC_UNARY,
+    PREC_POWER,
     PREC_ATOM
 };
 
@@ -39,7 +76,13 @@ extern const pyri_operator pyri_operators[TOK_OPERATORS];
 
 /* Names (names.c). */
 typedef enum pyri_function_id {
-    FN_WHERE, FN_CLIP, FN_MIN, FN_MAX, FN_ABS, FN_SIGN, FN_POW,
+    FN_WHERE,
+    FN_CLIP,
+    FN_MIN,
+    FN_MAX,
+    FN_ABS,
+    FN_SIGN,
+    FN_POW,
     FN_REAL,     /* of reals, by `op` */
     FN_ROUNDING, /* likewise, but integers stay as they are */
     FN_TEST,     /* likewise, gives 0 or 1; of integers it gives `type` */
@@ -71,17 +114,25 @@ const pyri_constant *pyri_constant_named(const char *name);
 
 /* Nodes. */
 typedef enum pyri_node_what {
-    NODE_INT, NODE_REAL, NODE_CONSTANT, NODE_CELL, NODE_COORD, NODE_UNARY,
-    NODE_BINARY, NODE_FUNCTION, NODE_REDUCE, NODE_CALL
+    NODE_INT,
+    NODE_REAL,
+    NODE_CONSTANT,
+    NODE_CELL,
+    NODE_COORD,
+    NODE_UNARY,
+    NODE_BINARY,
+    NODE_FUNCTION,
+    NODE_REDUCE,
+    NODE_CALL
 } pyri_node_what;
 
 enum { PYRI_NODE_ARGS = 4 };
 
 typedef struct pyri_node {
     uint8_t what;
-    uint8_t token;    /* of operators; axis of coordinates */
+    uint8_t token; /* of operators; axis of coordinates */
     uint8_t n;
-    bool snapshot;    /* of a cell: x@value */
+    bool snapshot; /* of a cell: x@value */
     uint16_t arg[PYRI_NODE_ARGS];
     uint32_t column;
     union {
@@ -96,16 +147,19 @@ typedef struct pyri_node {
 /* Values: what nodes compute, typed, with constants folded. Each is used by
  * one other value at most. */
 typedef enum pyri_value_what {
-    VALUE_CONST, VALUE_SOURCE, VALUE_COORD, VALUE_OP
+    VALUE_CONST,
+    VALUE_SOURCE,
+    VALUE_COORD,
+    VALUE_OP
 } pyri_value_what;
 
 typedef struct pyri_ir {
     uint8_t what, kind, op, n;
-    bool boolean;     /* it is 0 or 1 */
-    uint8_t index;    /* of a source, or axis */
-    uint8_t need;     /* registers; emit.c */
+    bool boolean;  /* it is 0 or 1 */
+    uint8_t index; /* of a source, or axis */
+    uint8_t need;  /* registers; emit.c */
     uint16_t arg[3];
-    uint64_t bits;    /* of a constant */
+    uint64_t bits; /* of a constant */
 } pyri_ir;
 
 enum { PYRI_MAX_VALUES = 8192 };
@@ -118,7 +172,7 @@ typedef struct pyri_parse {
     pyri_expr_error error;
 
     /* lexer.c: the token at hand */
-    const char *at;   /* after it */
+    const char *at; /* after it */
     pyri_token token;
     unsigned column;
     uint64_t whole;
@@ -127,7 +181,7 @@ typedef struct pyri_parse {
 
     /* parser.c */
     int depth, nodes;
-    int special;      /* the reduction or call, or -1 */
+    int special;                           /* the reduction or call, or -1 */
     uint16_t params[PYRI_CALL_MAX_PARAMS]; /* nodes of a call's values */
     pyri_node node[PYRI_EXPR_MAX_NODES];
 
@@ -137,7 +191,7 @@ typedef struct pyri_parse {
     pyri_ir value[PYRI_MAX_VALUES];
 
     /* emit.c */
-    uint32_t used;    /* registers, as bits */
+    uint32_t used; /* registers, as bits */
 } pyri_parse;
 
 /* Note an error; returns PYR_EINVAL. The first one counts. */

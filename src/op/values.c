@@ -97,8 +97,7 @@ multiply_instead(pyri_parse *p, pyri_ir *ir)
     if (ir->op != PYRI_DIV_F || !is_real_const(p, ir->arg[1], &b) ||
         !isfinite(b) || b == 0)
         return;
-    if (fabs(frexp(b, &exponent)) != 0.5 || exponent < -1000 ||
-        exponent > 1000)
+    if (fabs(frexp(b, &exponent)) != 0.5 || exponent < -1000 || exponent > 1000)
         return;
     b = 1 / b;
     memcpy(&p->value[ir->arg[1]].bits, &b, sizeof b);
@@ -208,8 +207,8 @@ to_real(pyri_parse *p, int v)
 static int
 from_real(pyri_parse *p, int v, pyri_kind kind)
 {
-    return pyri_value_op(p, kind == PYRI_UINT ? PYRI_F_TO_U : PYRI_F_TO_I,
-                         kind, v, -1, -1);
+    return pyri_value_op(p, kind == PYRI_UINT ? PYRI_F_TO_U : PYRI_F_TO_I, kind,
+                         v, -1, -1);
 }
 
 int
@@ -244,8 +243,8 @@ pyri_value_truth(pyri_parse *p, int v)
     if (v < 0 || p->value[v].boolean)
         return v;
     if (p->value[v].kind == PYRI_REAL)
-        return pyri_value_op(p, PYRI_NE_F, PYRI_INT, v,
-                             pyri_value_real(p, 0), -1);
+        return pyri_value_op(p, PYRI_NE_F, PYRI_INT, v, pyri_value_real(p, 0),
+                             -1);
     return pyri_value_op(p, PYRI_NE_W, PYRI_INT, v,
                          pyri_value_whole(p, PYRI_INT, 0), -1);
 }
@@ -262,8 +261,8 @@ pyri_value_not(pyri_parse *p, int v)
         return pyri_value_op(p, PYRI_XOR_W, PYRI_INT, v, one, -1);
     }
     if (p->value[v].kind == PYRI_REAL)
-        return pyri_value_op(p, PYRI_EQ_F, PYRI_INT, v,
-                             pyri_value_real(p, 0), -1);
+        return pyri_value_op(p, PYRI_EQ_F, PYRI_INT, v, pyri_value_real(p, 0),
+                             -1);
     return pyri_value_op(p, PYRI_EQ_W, PYRI_INT, v,
                          pyri_value_whole(p, PYRI_INT, 0), -1);
 }

@@ -21,14 +21,14 @@
 const pyri_opcode_info pyri_opcodes[PYRI_OPS] = {
 #define INFO_W 'W'
 #define INFO_F 'F'
-#define INFO(name, result, args, cost) [PYRI_##name] = {INFO_##result, args, cost},
-    PYRI_OPCODES(INFO)
-};
+#define INFO(name, result, args, cost)                                         \
+    [PYRI_##name] = {INFO_##result, args, cost},
+    PYRI_OPCODES(INFO)};
 
 /* What is known while going through the code. */
 typedef struct state {
     pyri_program *p;
-    char reg[PYRI_OP_MAX_REGS];  /* class, or 0: not written */
+    char reg[PYRI_OP_MAX_REGS]; /* class, or 0: not written */
     bool source[PYRI_OP_MAX_SOURCES];
     uint64_t cost;
 } state;
@@ -45,10 +45,11 @@ check_value(const state *s, uint8_t arg, char class_, int bit, int *variant)
     }
     if (arg >= PYRI_ARG_CONST && arg < PYRI_ARG_CONST + PYRI_OP_MAX_CONSTS) {
         *variant |= 1 << bit;
-        return arg - PYRI_ARG_CONST < p->consts ? NULL : "a constant that is not there";
+        return arg - PYRI_ARG_CONST < p->consts
+                   ? NULL
+                   : "a constant that is not there";
     }
-    if (arg >= PYRI_ARG_SOURCE &&
-        arg < PYRI_ARG_SOURCE + PYRI_OP_MAX_SOURCES) {
+    if (arg >= PYRI_ARG_SOURCE && arg < PYRI_ARG_SOURCE + PYRI_OP_MAX_SOURCES) {
         if (arg - PYRI_ARG_SOURCE >= p->sources)
             return "a source that is not there";
         return pyri_type_is_class(p->cell, class_)
@@ -90,8 +91,7 @@ check_values(state *s, const pyri_instr *i, const char *classes)
 {
     int variant = 0;
     for (int k = 0; classes[k]; k++) {
-        const char *wrong =
-            check_value(s, i->arg[k], classes[k], k, &variant);
+        const char *wrong = check_value(s, i->arg[k], classes[k], k, &variant);
         if (wrong)
             return wrong;
         note_source(s, i->arg[k]);
@@ -147,7 +147,8 @@ is_identity(const pyri_program *p)
     if (p->code_size == 0)
         return p->result == PYRI_ARG_SOURCE;
     const pyri_instr *i = &p->code[0];
-    return p->code_size == 1 && (i->op == PYRI_LOAD_W || i->op == PYRI_LOAD_F) &&
+    return p->code_size == 1 &&
+           (i->op == PYRI_LOAD_W || i->op == PYRI_LOAD_F) &&
            i->arg[0] == PYRI_ARG_SOURCE;
 }
 

@@ -8,8 +8,8 @@
 #include "op/opcodes.h"
 
 typedef struct pyri_opcode_info {
-    char result;      /* class: 'W' or 'F' */
-    char args[4];     /* classes; 'S': a source, 'A': an axis */
+    char result;  /* class: 'W' or 'F' */
+    char args[4]; /* classes; 'S': a source, 'A': an axis */
     uint32_t cost;
 } pyri_opcode_info;
 

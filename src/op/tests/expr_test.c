@@ -407,8 +407,8 @@ errors_point_at_the_column(void)
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         pyri_expr_error where = {0};
-        FAILS(PYR_EINVAL, pyri_expr_parse(bad[i].text, PYR_F64, 2, &expr, NULL,
-                                          &where));
+        FAILS(PYR_EINVAL,
+              pyri_expr_parse(bad[i].text, PYR_F64, 2, &expr, NULL, &where));
         if (where.column != bad[i].column || !strstr(where.text, bad[i].says))
             CHECK_NOTE("%s: column %u, %s", bad[i].text, where.column,
                        where.text);

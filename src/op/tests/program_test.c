@@ -36,7 +36,8 @@ encode(const char *text, pyr_type type, int ndim, pyri_buf *b)
 static void
 run_and_look_around(const pyri_program *p)
 {
-    const pyri_box box = {.lo = {3, UINT64_MAX - 600}, .hi = {5, UINT64_MAX - 85}};
+    const pyri_box box = {.lo = {3, UINT64_MAX - 600},
+                          .hi = {5, UINT64_MAX - 85}};
     size_t width = pyri_type_size(p->cell);
     const void *src[PYRI_OP_MAX_SOURCES] = {NULL};
     uint8_t *cells = (uint8_t *)malloc(CELLS * width);
@@ -51,8 +52,7 @@ run_and_look_around(const pyri_program *p)
     if (p->axes < 4)
         OK(pyri_program_run(p, 2, &box, src, type, out + GUARD));
     else
-        FAILS(PYR_EINVAL,
-              pyri_program_run(p, 2, &box, src, type, out + GUARD));
+        FAILS(PYR_EINVAL, pyri_program_run(p, 2, &box, src, type, out + GUARD));
     size_t end = GUARD + CELLS * pyri_type_size(type);
     bool whole = true;
     for (size_t i = 0; i < GUARD; i++)
@@ -63,10 +63,17 @@ run_and_look_around(const pyri_program *p)
 }
 
 static const char *const texts[] = {
-    "x * 1.8 + 32", "where(x > 3, x@5, i0) + sqrt(x@9)", "x", "i1 % 7 == x",
-    "clip(x ** 2, 1, 1e3) // 3", "sin(x) ** cos(x@2) - atan2(i0, i1)",
-    "max(x, 3, i1) && !(x < 2 || isnan(x * 0.5))", "42", "u8(x) << 3 | 1",
-    "hypot(x, x@1) % 2.5 + abs(round(x / 3.0))", "i64(x) ** u64(x@4) >> 2",
+    "x * 1.8 + 32",
+    "where(x > 3, x@5, i0) + sqrt(x@9)",
+    "x",
+    "i1 % 7 == x",
+    "clip(x ** 2, 1, 1e3) // 3",
+    "sin(x) ** cos(x@2) - atan2(i0, i1)",
+    "max(x, 3, i1) && !(x < 2 || isnan(x * 0.5))",
+    "42",
+    "u8(x) << 3 | 1",
+    "hypot(x, x@1) % 2.5 + abs(round(x / 3.0))",
+    "i64(x) ** u64(x@4) >> 2",
 };
 enum { TEXTS = sizeof texts / sizeof texts[0] };
 
@@ -132,32 +139,32 @@ every_rule_of_the_verifier_holds(void)
     REQUIRE(b.size == 35 && program.code_size == 3 && program.regs == 1 &&
             program.code[2].op == PYRI_MULADD_F);
     pyri_buf_fini(&b);
-    CHECK(changed_byte_is_refused(t, 3, 10));         /* type */
-    CHECK(changed_byte_is_refused(t, 3, PYR_I64));    /* x of another class */
-    CHECK(changed_byte_is_refused(t, 4, PYRI_INT));   /* result's class */
+    CHECK(changed_byte_is_refused(t, 3, 10));       /* type */
+    CHECK(changed_byte_is_refused(t, 3, PYR_I64));  /* x of another class */
+    CHECK(changed_byte_is_refused(t, 4, PYRI_INT)); /* result's class */
     CHECK(changed_byte_is_refused(t, 4, 3));
-    CHECK(changed_byte_is_refused(t, 5, 0));          /* registers */
+    CHECK(changed_byte_is_refused(t, 5, 0)); /* registers */
     CHECK(changed_byte_is_refused(t, 5, 17));
-    CHECK(changed_byte_is_refused(t, 6, 65));         /* constants */
-    CHECK(changed_byte_is_refused(t, 7, 0));          /* sources */
+    CHECK(changed_byte_is_refused(t, 6, 65)); /* constants */
+    CHECK(changed_byte_is_refused(t, 7, 0));  /* sources */
     CHECK(changed_byte_is_refused(t, 7, 17));
-    CHECK(changed_byte_is_refused(t, 8, 0x40));       /* result */
+    CHECK(changed_byte_is_refused(t, 8, 0x40)); /* result */
     CHECK(changed_byte_is_refused(t, 8, 1));
     CHECK(changed_byte_is_refused(t, 9, 1));
-    CHECK(changed_byte_is_refused(t, 11, 2));         /* 515 instructions */
-    CHECK(changed_byte_is_refused(t, 20, PYRI_OPS));  /* instruction */
+    CHECK(changed_byte_is_refused(t, 11, 2));        /* 515 instructions */
+    CHECK(changed_byte_is_refused(t, 20, PYRI_OPS)); /* instruction */
     CHECK(changed_byte_is_refused(t, 20, 0xff));
-    CHECK(changed_byte_is_refused(t, 21, 1));         /* its register */
-    CHECK(changed_byte_is_refused(t, 22, 16));        /* axis */
-    CHECK(changed_byte_is_refused(t, 23, 0));         /* operand too many */
-    CHECK(changed_byte_is_refused(t, 27, 0x41));      /* constant not there */
-    CHECK(changed_byte_is_refused(t, 27, 0x40));      /* no such variant */
-    CHECK(changed_byte_is_refused(t, 27, 0x80));      /* class */
-    CHECK(changed_byte_is_refused(t, 32, 0x81));      /* source not there */
-    CHECK(changed_byte_is_refused(t, 32, 0x20));      /* no operand at all */
-    CHECK(changed_byte_is_refused(t, 34, 1));         /* register not there */
-    CHECK(changed_byte_is_refused(t, 34, 0xff));      /* operand missing */
-    CHECK(changed_byte_is_refused("x@7", 8, 0x80));   /* unused source */
+    CHECK(changed_byte_is_refused(t, 21, 1));       /* its register */
+    CHECK(changed_byte_is_refused(t, 22, 16));      /* axis */
+    CHECK(changed_byte_is_refused(t, 23, 0));       /* operand too many */
+    CHECK(changed_byte_is_refused(t, 27, 0x41));    /* constant not there */
+    CHECK(changed_byte_is_refused(t, 27, 0x40));    /* no such variant */
+    CHECK(changed_byte_is_refused(t, 27, 0x80));    /* class */
+    CHECK(changed_byte_is_refused(t, 32, 0x81));    /* source not there */
+    CHECK(changed_byte_is_refused(t, 32, 0x20));    /* no operand at all */
+    CHECK(changed_byte_is_refused(t, 34, 1));       /* register not there */
+    CHECK(changed_byte_is_refused(t, 34, 0xff));    /* operand missing */
+    CHECK(changed_byte_is_refused("x@7", 8, 0x80)); /* unused source */
     /* registers that were never written */
     CHECK(changed_byte_is_refused("sqrt(x)", 14, 0));
 }
@@ -201,17 +208,27 @@ random_bytes_are_refused_or_harmless(void)
         if (size > 12 && !rng_once_in(&dice, 4)) {
             /* A head that could be one, so that the rest is looked at. */
             uint8_t n = (uint8_t)pick((size - 12) / 5 + 1);
-            const uint8_t head[] = {'P', 'X', 1, (uint8_t)pick(10),
-                                    (uint8_t)pick(3), (uint8_t)pick(17), 0, 1,
-                                    (uint8_t)pick(3), 0, n, 0};
+            const uint8_t head[] = {'P',
+                                    'X',
+                                    1,
+                                    (uint8_t)pick(10),
+                                    (uint8_t)pick(3),
+                                    (uint8_t)pick(17),
+                                    0,
+                                    1,
+                                    (uint8_t)pick(3),
+                                    0,
+                                    n,
+                                    0};
             memcpy(bytes, head, sizeof head);
             size = 12 + 5 * (size_t)n;
             for (size_t k = 12; k < size; k += 5) {
                 bytes[k] = (uint8_t)pick(PYRI_OPS);
                 for (int a = 1; a < 5; a++)
                     bytes[k + (size_t)a] =
-                        (uint8_t)(rng_once_in(&dice, 2) ? pick(3)
-                                  : rng_once_in(&dice, 2) ? 0x80 : 0xff);
+                        (uint8_t)(rng_once_in(&dice, 2)   ? pick(3)
+                                  : rng_once_in(&dice, 2) ? 0x80
+                                                          : 0xff);
             }
         }
         if (pyri_program_decode(bytes, size, &program) == 0)
@@ -222,8 +239,11 @@ random_bytes_are_refused_or_harmless(void)
 static void
 the_longest_program_runs(void)
 {
-    pyri_program p = {.cell = PYR_F64, .kind = PYRI_REAL, .regs = 16,
-                      .sources = 1, .code_size = PYRI_OP_MAX_CODE};
+    pyri_program p = {.cell = PYR_F64,
+                      .kind = PYRI_REAL,
+                      .regs = 16,
+                      .sources = 1,
+                      .code_size = PYRI_OP_MAX_CODE};
     for (int i = 0; i < PYRI_OP_MAX_CODE; i++)
         p.code[i] = (pyri_instr){PYRI_ATAN2_F,
                                  (uint8_t)(i % 16),
@@ -256,8 +276,8 @@ boxes_that_make_no_sense_are_refused(void)
           pyri_program_run(&e.program, 17, &empty, src, PYR_F64, &out));
     FAILS(PYR_EINVAL,
           pyri_program_run(&e.program, 2, &huge, src, PYR_F64, &out));
-    FAILS(PYR_EINVAL, pyri_program_run(&e.program, 2, &empty, src,
-                                       (pyr_type)10, &out));
+    FAILS(PYR_EINVAL,
+          pyri_program_run(&e.program, 2, &empty, src, (pyr_type)10, &out));
     OK(pyri_program_run(&e.program, 2, &empty, src, PYR_F64, &out));
     CHECK(out == 7);
 }
@@ -268,11 +288,12 @@ boxes_that_make_no_sense_are_refused(void)
 static uint64_t
 random_word(char class_)
 {
-    static const double reals[] = {0.0, -0.0, 1, -1, 0.5, NAN, INFINITY,
-                                   -INFINITY, DBL_MIN / 8, DBL_MAX, 1e10,
-                                   0x1p63, -0x1p63, 0x1p64, 2.5, -3.5};
-    static const uint64_t wholes[] = {0, 1, 2, 63, 64, INT64_MAX,
-                                      (uint64_t)INT64_MIN, UINT64_MAX};
+    static const double reals[] = {0.0,         -0.0,    1,        -1,
+                                   0.5,         NAN,     INFINITY, -INFINITY,
+                                   DBL_MIN / 8, DBL_MAX, 1e10,     0x1p63,
+                                   -0x1p63,     0x1p64,  2.5,      -3.5};
+    static const uint64_t wholes[] = {
+        0, 1, 2, 63, 64, INT64_MAX, (uint64_t)INT64_MIN, UINT64_MAX};
     uint64_t bits = rng_next(&dice);
     if (class_ == 'F') {
         if (rng_once_in(&dice, 2))
@@ -376,9 +397,9 @@ both_variants_of_the_sums_agree(void)
                       f->truths(v, n, (pyri_kind)kind));
     }
 }
-#define VARIANTS                                                              \
-    , T(both_variants_of_the_loops_agree),                                    \
-        T(both_variants_of_the_casts_agree),                                  \
+#define VARIANTS                                                               \
+    , T(both_variants_of_the_loops_agree),                                     \
+        T(both_variants_of_the_casts_agree),                                   \
         T(both_variants_of_the_sums_agree)
 #else
 #define VARIANTS
