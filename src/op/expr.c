@@ -1,6 +1,7 @@
 /*
  * op/expr.c - the whole way from a text to what it asks for.
  */
+#include "base/sys.h"
 #include "op/op.h"
 
 #include "base/fail.h"

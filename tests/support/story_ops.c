@@ -87,12 +87,12 @@ run_open(world *w)
     return err;
 }
 
-/* Array 0 is small, array 1 has chunks of 32 KiB, array 2 is compressed. */
+/* Array 0 is small, array 1 has chunks of 128 KiB, array 2 is compressed. */
 static int
 run_create(world *w)
 {
-    static const uint64_t shapes[3][2] = {{SMALL, 10}, {80, 70}, {40, 50}};
-    static const uint64_t chunks[3][2] = {{4, 4}, {64, 64}, {32, 32}};
+    static const uint64_t shapes[3][2] = {{SMALL, 10}, {140, 130}, {40, 50}};
+    static const uint64_t chunks[3][2] = {{4, 4}, {128, 128}, {32, 32}};
     int err = 0, kind = w->nthings % 3;
     thing *t = &w->things[w->nthings];
     if (w->nthings == STORY_THINGS)

@@ -433,7 +433,7 @@ static int
 copy_out(pyri_site *s, pyri_map *m, uint64_t from, uint8_t *to, uint64_t size)
 {
     while (size > 0) {
-        ssize_t n = pread(m->fd, to, (size_t)size, (off_t)from);
+        ssize_t n = pyri_sys_pread(m->fd, to, (size_t)size, (off_t)from);
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)
