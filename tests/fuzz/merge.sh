@@ -13,13 +13,15 @@ here=$(cd "$(dirname "$0")" && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
+mkdir "$work/seeds"
 "$build/seeds" "$work/seeds"
 for exe in "$build"/*_fuzz; do
     name=$(basename "$exe" _fuzz)
     mkdir -p "$here/corpus/$name" "$work/new/$name" "$work/seeds/$name"
     set -- "$here/corpus/$name" "$work/seeds/$name"
     [ ! -d "$found/$name" ] || set -- "$@" "$found/$name"
-    "$exe" -merge=1 -max_len=1500 "$work/new/$name" "$@" 2>"$work/log" || {
+    "$exe" -set_cover_merge=1 -use_counters=0 \
+        -max_len=1500 "$work/new/$name" "$@" 2>"$work/log" || {
         tail -n 20 "$work/log"
         exit 1
     }

@@ -227,8 +227,9 @@ save_edits(void)
             uint8_t edit[] = {scene, 0, how, how, (uint8_t)(5 * how), 1, 40, 0,
                               3,     1, 2,   3};
             save("store", edit, sizeof edit);
-            edit[0] |= 0x80;
-            save("store", edit, sizeof edit);
+            edit[0] |= 0xc0;
+            if (how % 4 == 0)
+                save("store", edit, sizeof edit);
         }
     uint8_t value[64] = {0, 0, 9, [14] = 2, [26] = 10, [34] = 20};
     save("local", value, 45);
