@@ -104,6 +104,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t data_size)
     static const char *const prefixes[] = {"name/", "name/x", "attr/", "tag/"};
     pyri_cursor in = pyri_cursor_of(data, data_size);
     pyr_store *store;
+    fuzz_seed(1);
     MUST(pyr_open("mem:", PYR_OPEN_CREATE, &store) == 0);
     uint64_t id = make(store);
     while (!in.failed && in.at < in.end) {

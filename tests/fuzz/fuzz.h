@@ -22,6 +22,9 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
+/* Where the library's random numbers begin again (fixed.c). */
+void fuzz_seed(uint64_t seed);
+
 /* A promise of the code under test; never compiled out. */
 #define MUST(condition)                                                        \
     ((condition) ? (void)0 : fuzz_broken(__FILE__, __LINE__, #condition))

@@ -152,6 +152,7 @@ world_make(world *w, int scene)
 {
     pyr_store_options options = {.lease_ms = 50};
     *w = (world){0};
+    fuzz_seed(1);
     MUST(pyr_open_with("mem:", PYR_OPEN_CREATE, &options, &w->store) == 0);
     w->mem = pyri_mem_store_of(w->store->engine);
     switch (scene) {
