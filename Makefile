@@ -10,6 +10,9 @@ MESON   ?= meson
 PYTHON  ?= /usr/bin/python3
 export PYTHON
 
+FUZZ_OPTIONS = -Dbuildtype=debugoptimized -Dfuzz=true \
+    -Db_sanitize=address,undefined -Db_lundef=false
+
 # Configure build folder $(1) with options $(2), unless it is there already.
 configure = [ -f $(1)/build.ninja ] || $(MESON) setup $(1) $(2)
 
@@ -39,7 +42,9 @@ soak:
 	@tools/install-deps.sh test
 	@$(call configure,build/soak,-Dbuildtype=debugoptimized -Dfaults=true)
 	@$(MESON) compile -C build/soak
-	@BUILD=build/soak tests/soak.sh $(HOURS)
+	@CC=clang; export CC; $(call configure,build/fuzz,$(FUZZ_OPTIONS))
+	@$(MESON) compile -C build/fuzz fuzzers
+	@BUILD=build/soak FUZZ=build/fuzz tests/soak.sh $(HOURS)
 
 # The loader's cache is told only of what went into the running system.
 install: all

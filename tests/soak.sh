@@ -4,12 +4,15 @@
 #   BUILD=build-faults tests/soak.sh 8
 #
 # BUILD is a build directory made with -Dfaults=true (without it the crash
-# tests are left out). What fails goes to $BUILD/soak/failures.txt, one command
+# tests are left out), FUZZ one made with -Dfuzz=true, whose targets get a
+# minute each in every round; what they find is kept in $BUILD/soak/fuzz. What fails goes to $BUILD/soak/failures.txt, one command
 # that runs it again per line, its output beside it. Ends with 1 if any failed.
 set -u
 
 hours=${1:-1}
 build=${BUILD:-build}
+fuzz=${FUZZ:-}
+here=$(dirname "$0")
 case $hours in
 '' | *[!0-9.]*) echo "usage: $0 [HOURS]" >&2; exit 2 ;;
 esac
@@ -36,6 +39,18 @@ run() { # run PROGRAM SEED
     grep -h '^not ok' "$kept/$(basename "$1")-$2.log"
 }
 
+run_fuzz() { # run_fuzz PROGRAM SECONDS
+    log=$kept/run.log
+    if FUZZ_KEEP=$kept/fuzz "$here/fuzz/run.sh" "-max_total_time=$2" "$1" \
+        >"$log" 2>&1; then
+        return
+    fi
+    failed=$((failed + 1))
+    sed -n 's/^to see it again: //p' "$log" >>"$kept/failures.txt"
+    echo "failed: $(basename "$1")"
+    grep -h 'broken:\|ERROR:\|runtime error:' "$log" | head -n 3
+}
+
 while [ "$(date +%s)" -lt "$end" ]; do
     round=$((round + 1))
     for program in model/model_test concurrency/concurrency_test concurrency/sharing_test \
@@ -46,6 +61,12 @@ while [ "$(date +%s)" -lt "$end" ]; do
         left=$(((end - $(date +%s)) / 60))
         echo "round $round: $(basename $program) $seed; $left minutes left, $failed failed"
         run "$build/tests/$program" "$seed"
+    done
+    for program in ${fuzz:+"$fuzz"/tests/fuzz/*_fuzz}; do
+        left=$((end - $(date +%s)))
+        [ -x "$program" ] && [ "$left" -gt 0 ] || break
+        echo "round $round: $(basename "$program"); $((left / 60)) minutes left, $failed failed"
+        run_fuzz "$program" $((left < 60 ? left : 60))
     done
 done
 echo "$round rounds, $failed failed"

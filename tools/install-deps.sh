@@ -49,13 +49,23 @@ need_build() {
     need_header libblosc-dev blosc.h
 }
 
+# clang, and the fuzzer that it links to programs.
+need_fuzzer() {
+    need_command clang clang
+    if ! find "$(clang -print-resource-dir 2>/dev/null)/lib" \
+        -name 'libclang_rt.fuzzer*' 2>/dev/null | grep -q .; then
+        missing="$missing libclang-rt-14-dev"
+    fi
+}
+
 case $what in
 build)
     need_build
     ;;
-test) # the sanitizers come with gcc; g++ tries the headers as C++
+test) # gcc has sanitizers, clang a fuzzer; g++ tries the headers as C++
     need_build
     need_command g++ g++
+    need_fuzzer
     ;;
 bench)
     need_build

@@ -5,6 +5,7 @@
 #   build        the release build: what is installed, and a program using it
 #   build/asan   address and undefined-behaviour sanitizers
 #   build/tsan   thread sanitizer
+#   build/fuzz   clang: hostile bytes for every decoder
 #
 # Goes on after a test that fails, so that one run shows all, but not after
 # code that does not compile; returns 1 if anything failed. Under the
@@ -15,6 +16,7 @@ root=$PWD
 python=${PYTHON:-/usr/bin/python3}
 failed=()
 notes=()
+targets=()
 
 say() {
     printf '[%2d:%02d] %s\n' $((SECONDS / 60)) $((SECONDS % 60)) "$*"
@@ -33,13 +35,14 @@ quietly() {
 }
 
 # build DIR OPTIONS...: configure, or configure anew, and compile; or exit.
+# All of it, or what $targets names.
 build() {
     local dir=$1
     shift
     say "$dir: building ($*)"
     [ ! -f "$dir/build.ninja" ] || set -- --reconfigure "$@"
     quietly "$dir/configure.log" meson setup "$@" "$dir" &&
-        quietly "$dir/compile.log" meson compile -C "$dir" || {
+        quietly "$dir/compile.log" meson compile -C "$dir" "${targets[@]}" || {
         say "FAILED: $dir does not build"
         exit 1
     }
@@ -126,6 +129,13 @@ with_tsan() {
     run build/tsan 12 unit engine concurrency api
 }
 
+with_fuzz() {
+    local targets=(fuzzers)
+    CC=clang build build/fuzz -Dbuildtype=debugoptimized -Dfuzz=true \
+        -Db_sanitize=address,undefined -Db_lundef=false
+    run build/fuzz 6 fuzz
+}
+
 wrapper=(env)
 stage build/test with_faults
 stage build release
@@ -138,9 +148,11 @@ fi
 export PYR_TEST_SCALE=small
 stage build/asan with_asan
 stage build/tsan with_tsan
+stage build/fuzz with_fuzz
 
 say "checking that nothing was left out"
-totals=$("$python" tools/check-skips.py build/test build build/asan build/tsan)
+totals=$("$python" tools/check-skips.py build/test build build/asan build/tsan \
+    build/fuzz)
 skips=$?
 echo "$totals" | sed '$d'
 [ $skips = 0 ] || failed+=(check-skips)

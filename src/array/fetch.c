@@ -537,6 +537,13 @@ place_of(const pyri_fetcher *f, const pyri_fetch *job, const pyri_box *box)
     return pyri_mem_move(f->array->schema.ndim, job->to, job->box.lo, box->lo);
 }
 
+/* The two gets of a link; one of a single value has none. */
+static const pyri_blob_get *
+gets_of(const pyri_fetcher *f, const pyri_link *link)
+{
+    return link->frag.kind == PYRI_FRAG_SAME ? NULL : f->gets + link->get;
+}
+
 /* Take what the newest link has of a box; the rest is for later. */
 static int
 lay(pyri_fetcher *f, const pyri_fetch *job, const pyri_box *box, int from)
@@ -547,7 +554,7 @@ lay(pyri_fetcher *f, const pyri_fetch *job, const pyri_box *box, int from)
         const pyri_link *link = &job->links[i];
         if (!pyri_box_intersect(s->ndim, &link->shown, box, &common))
             continue;
-        int err = copy_from(f, &link->frag, f->gets + link->get, &common,
+        int err = copy_from(f, &link->frag, gets_of(f, link), &common,
                             place_of(f, job, &common), job->sum);
         if (err < 0 || pyri_box_contains(s->ndim, &common, box))
             return err;
@@ -582,7 +589,7 @@ paint_all(pyri_fetcher *f, const pyri_fetch *job)
     for (int i = job->n - 1; i >= 0 && err == 0; i--) {
         const pyri_link *link = &job->links[i];
         if (pyri_box_intersect(s->ndim, &link->shown, &job->box, &common))
-            err = copy_from(f, &link->frag, f->gets + link->get, &common,
+            err = copy_from(f, &link->frag, gets_of(f, link), &common,
                             place_of(f, job, &common), NULL);
     }
     return err;

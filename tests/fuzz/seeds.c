@@ -1,0 +1,263 @@
+/*
+ * fuzz/seeds.c - first inputs for the targets, from stores that the library
+ * itself makes.
+ *
+ *     seeds DIRECTORY        makes DIRECTORY/TARGET/seed-N
+ *
+ * Texts (URLs, boxes, ...) are written by hand here; everything else is what
+ * the scenes of world.h hold.
+ */
+#include "fuzz/world.h"
+
+#include "engine/local/local.h"
+#include "support/tmp_store.h"
+
+#include <errno.h>
+
+static const char *directory;
+
+static void
+save(const char *target, const void *bytes, size_t size)
+{
+    static unsigned number;
+    char path[PATH_MAX];
+    snprintf(path, sizeof path, "%s/%s", directory, target);
+    MUST(mkdir(path, 0777) == 0 || errno == EEXIST);
+    snprintf(path, sizeof path, "%s/%s/seed-%u", directory, target, number++);
+    FILE *f = fopen(path, "w");
+    MUST(f && fwrite(bytes, 1, size, f) == size && fclose(f) == 0);
+}
+
+static void
+save_buf(const char *target, pyri_buf *b)
+{
+    MUST(!b->failed);
+    save(target, b->data, b->size);
+    pyri_buf_fini(b);
+}
+
+static void
+save_text(const char *target, const void *head, size_t head_size,
+          const char *text)
+{
+    pyri_buf b = {0};
+    pyri_buf_add(&b, head, head_size);
+    pyri_buf_add(&b, text, strlen(text));
+    save_buf(target, &b);
+}
+
+/* --- from stores --------------------------------------------------------- */
+
+static void
+save_blob(const world *w, const pyri_schema *s, const pyri_frag *f)
+{
+    pyri_buf b = {0};
+    if (f->kind == PYRI_FRAG_SAME || f->ref[0] > w->mem->nblobs)
+        return;
+    const pyri_mem_blob *blob = &w->mem->blobs[f->ref[0] - 1];
+    size_t head = (size_t)pyri_frag_head_size(f);
+    pyri_buf_u8(&b, (uint8_t)((f->kind == PYRI_FRAG_PRESSED) |
+                              (f->masked ? 2 : 0) | (int)s->codec << 2));
+    pyri_buf_u8(&b, (uint8_t)s->type);
+    pyri_buf_u8(&b, (uint8_t)(s->ndim - 1));
+    for (int d = 0; d < s->ndim; d++)
+        pyri_buf_varint(&b, f->box.hi[d] - f->box.lo[d]);
+    pyri_buf_add(&b, blob->data + head, (size_t)blob->size - head);
+    save_buf("blob", &b);
+}
+
+static void
+save_leaf(const world *w, const pyri_schema *s, const pyri_node *node)
+{
+    pyri_box all = {.lo = {0}};
+    pyri_leaf_walk walk;
+    pyri_frag f;
+    for (int d = 0; d < s->ndim; d++)
+        all.hi[d] = 1 << 20;
+    MUST(pyri_leaf_begin(node, s->ndim, &all, &walk) == 0);
+    for (int i = 0; walk.left && i < 2; i++) {
+        MUST(pyri_leaf_next(&walk, &f) == 0);
+        save_blob(w, s, &f);
+    }
+}
+
+static void
+save_summaries(const pyri_schema *s, const pyri_mem_entry *e)
+{
+    pyri_buf b = {0};
+    const uint8_t *at = e->value.data;
+    pyri_buf_u8(&b, (uint8_t)s->type);
+    pyri_buf_u64(&b, s->fill);
+    pyri_buf_add(&b, at + 40, PYRI_SUMMARY_BYTES);
+    pyri_buf_add(&b, at + 40, PYRI_SUMMARY_BYTES);
+    save_buf("summary", &b);
+}
+
+static void
+save_node(const world *w, const pyri_schema *s, const pyri_mem_entry *e)
+{
+    pyri_buf b = {0};
+    pyri_node node;
+    const uint8_t *key = e->key.data;
+    pyri_cursor pos = pyri_cursor_of(key + 17, e->key.size - 17);
+    pyri_buf_u8(&b, 3);
+    pyri_buf_u8(&b, (uint8_t)s->type);
+    pyri_buf_u8(&b, (uint8_t)(s->ndim - 1));
+    pyri_buf_u64(&b, pyri_load64_be(key));
+    pyri_buf_u64(&b, pyri_load64_be(key + 8));
+    pyri_buf_u8(&b, key[16]);
+    for (int d = 0; d < s->ndim; d++) {
+        pyri_buf_varint(&b, pyri_cursor_varint(&pos));
+        pyri_buf_varint(&b, s->chunk[d]);
+    }
+    pyri_buf_add(&b, e->value.data, e->value.size);
+    save_buf("node", &b);
+    MUST(pyri_node_open(e->key, e->value, &node) == 0);
+    if (node.level == 0)
+        save_leaf(w, s, &node);
+    save_summaries(s, e);
+}
+
+static void
+save_record(const pyri_mem_entry *e)
+{
+    static pyri_record r;
+    pyri_buf b = {0};
+    MUST(pyri_record_decode(e->value, &r) == 0);
+    pyri_buf_u8(&b, 1);
+    r.who = "w";
+    r.time_ns = 1;
+    pyri_record_encode(&r, &b);
+    save_buf("record", &b);
+    pyri_form_encode(&r.form, &b);
+    pyri_buf_u64(&b, 3);
+    save_buf("form", &b);
+    pyri_buf_u8(&b, (uint8_t)(r.form.ndim - 1));
+    for (int d = 0; d < 2 * r.form.ndim; d++)
+        pyri_buf_u8(&b, (uint8_t)(3 + d));
+    pyri_claim_encode(&r.claim, &b);
+    save_buf("claim", &b);
+    pyri_record_fini(&r);
+}
+
+static void
+save_schema(pyri_schema *s)
+{
+    pyri_buf b = {0};
+    strcpy(s->who, "w");
+    s->created_ns = 1;
+    pyri_buf_u8(&b, 1);
+    pyri_schema_encode(s, &b);
+    save_buf("schema", &b);
+}
+
+static void
+save_scene(int scene)
+{
+    world w;
+    int i = 0;
+    world_make(&w, scene);
+    for (int k = 0; k < w.n; k++)
+        save_schema(&w.arrays[k]->array->schema);
+    const pyri_schema *s = &w.arrays[0]->array->schema;
+    for (pyri_mem_entry *e = w.mem->nodes.first[0]; e; e = e->next[0])
+        if (scene < 2 || i++ % 16 == 0)
+            save_node(&w, s, e);
+    for (pyri_mem_entry *e = w.mem->history.first[0]; e; e = e->next[0])
+        if (scene < 2 || i++ % 16 == 0)
+            save_record(e);
+    world_close_arrays(&w);
+    pyr_close(w.store);
+}
+
+static void
+save_marker(void)
+{
+    pyr_store *store;
+    const char *path = tmp_fresh("store");
+    char name[PATH_MAX], text[4096];
+    MUST(pyr_open(path, PYR_OPEN_CREATE, &store) == 0);
+    pyr_close(store);
+    snprintf(name, sizeof name, "%.3000s/%s", path, PYRI_MARKER);
+    MUST(pyri_file_read(name, text, sizeof text) == 0);
+    save_text("marker", NULL, 0, text);
+}
+
+/* --- by hand ------------------------------------------------------------- */
+
+static void
+save_texts(void)
+{
+    static const char *const urls[] = {"file:///a%20b", "file://localhost/x",
+                                       "mem:x", "rados:pool", "a/b:c"};
+    static const char *const boxes[] = {"1:5,::2", "...,-1", "3", ":", "-4:-1"};
+    static const char *const objects[] = {
+        "{}", "{\"a\":[1,-2.5e+3,true,null,{\"b\":\"\\u00e4\\n\"}]}",
+        "{\"\xc3\xa4\":\"\xe2\x82\xac\"}"};
+    static const char *const numbers[] = {"0",     "18446744073709551615",
+                                          "12,34", "-1.5e3",
+                                          "nan",   "f32",
+                                          "zstd"};
+    for (size_t i = 0; i < sizeof urls / sizeof *urls; i++)
+        save_text("url", NULL, 0, urls[i]);
+    for (size_t i = 0; i < sizeof boxes / sizeof *boxes; i++)
+        save_text("box", "\1\12\24", 3, boxes[i]);
+    for (size_t i = 0; i < sizeof objects / sizeof *objects; i++)
+        save_text("json", NULL, 0, objects[i]);
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        for (uint8_t what = 0; what < 4; what++)
+            save_text("number", (uint8_t[]){what, (uint8_t)i}, 2, numbers[i]);
+    static const char first[] = "\x93NUMPY\1\0\x40\0{'descr': '<f8', "
+                                "'fortran_order': False, 'shape': (3, 4), }\n";
+    static const char third[] = "\x93NUMPY\3\0\x40\0\0\0{'shape':(7L,),"
+                                "'fortran_order':True,'descr':'|b1'}";
+    save("npy", first, sizeof first - 1);
+    save("npy", third, sizeof third - 1);
+}
+
+/* Edits of catalogs and stores, values of the embedded engine. */
+static void
+save_edits(void)
+{
+    save("catalog", "\4\1y\1\2\3\4\5\6\7\10", 11);
+    save("catalog", "\7\3/t2\2\0\0\0\0\0\0\0", 13);
+    save("catalog", "\2\11{\"a\":[1]}", 11);
+    for (uint8_t scene = 0; scene < 3; scene++)
+        for (uint8_t how = 0; how < 48; how++) {
+            uint8_t edit[] = {scene, 0, how, how, (uint8_t)(5 * how), 1, 40, 0,
+                              3,     1, 2,   3};
+            save("store", edit, sizeof edit);
+            edit[0] |= 0xc0;
+            if (how % 4 == 0)
+                save("store", edit, sizeof edit);
+        }
+    uint8_t value[64] = {0, 0, 9, [14] = 2, [26] = 10, [34] = 20};
+    save("local", value, 45);
+    value[0] = 1;
+    save("local", value, 14);
+    value[0] = 2;
+    save("local", value, 14);
+    save("local",
+         "\3\0\2\0\0\0\0\0\0\0\2\0\0\0\0\0\0\0\12\0\0\0\0\0\0\0\24\0\0"
+         "\0\0\0\0",
+         34);
+    save("local", "\4\1\2\12\0\0\0\0\0\0\0\24\0\0\0\0\0\0\0record", 25);
+    save("local", "\6\1\0\200\40\0\200\140", 8);
+    save("local", "\5\3PYRSEG1\n\1\0\0\0\5\0\0\0", 18);
+}
+
+int
+main(int argc, char **argv)
+{
+    if (argc != 2) {
+        fprintf(stderr, "usage: %s DIRECTORY\n", argv[0]);
+        return 2;
+    }
+    directory = argv[1];
+    for (int scene = 0; scene < SCENES; scene++)
+        save_scene(scene);
+    save_marker();
+    save_texts();
+    save_edits();
+    return 0;
+}
