@@ -88,7 +88,9 @@ send_to_limbo(pyri_site *s, MDB_txn *txn, const pyri_blob *b)
     pyri_store64_be(key + 8, b->ref.a);
     pyri_store64_be(key + 16, b->ref.b);
     pyri_store64(size, b->size);
-    return pyri_env_put(txn, s->limbo_db, key, sizeof key, size, sizeof size);
+    return pyri_env_put_sealed(txn, s->limbo_db, key, sizeof key,
+                               (pyri_bytes){size, sizeof size},
+                               (pyri_bytes){0});
 }
 
 static int
