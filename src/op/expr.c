@@ -170,7 +170,7 @@ pyri_expr_parse(const char *text, pyr_type cell, int ndim, pyri_expr *out,
 {
     /* Numbers have a point in every locale. */
     locale_t c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
-    pyri_parse *p = (pyri_parse *)calloc(1, sizeof *p);
+    pyri_parse *p = pyri_sys_calloc(1, sizeof *p);
     int err;
     memset(out, 0, sizeof *out);
     if (where)
