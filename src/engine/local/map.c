@@ -431,14 +431,14 @@ copy_out(pyri_site *s, pyri_map *m, uint64_t from, uint8_t *to, uint64_t size)
 {
     while (size > 0) {
         ssize_t n = pread(m->fd, to, (size_t)size, (off_t)from);
+        int err;
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)
             return fail_segment(s, atomic_load(&m->key), errno);
-        if (n == 0) { /* the file was cut off */
-            int err = update_size(s, m);
-            return err < 0 ? err : check_range(s, m, from, size);
-        }
+        if (n == 0 && ((err = update_size(s, m)) < 0 || /* it was cut off */
+                       (err = check_range(s, m, from, size)) < 0))
+            return err;
         to += n;
         from += (uint64_t)n;
         size -= (uint64_t)n;
