@@ -13,7 +13,8 @@
  * A reader that finds all entries of a set in use gets a mapping of its own.
  *
  * Bounds: 4096 mappings of 1 GiB of address space, 32 KiB of `seen` bits each
- * (touched as pages are), 64 open files; and one mapping more for each reader
+ * (touched as pages are), 64 open files (others are not copied from, but
+ * always shown); and one mapping more for each reader
  * that needs one of its own.
  */
 #include "engine/local/local.h"
