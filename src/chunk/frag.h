@@ -67,6 +67,8 @@ typedef struct pyri_packer {
     uint64_t size; /* of the blob */
     bool aligned;
     int iov_room;
+    uint8_t *bounce; /* rows, gathered */
+    size_t bounce_size;
     pyri_buf head, cells, pressed;
 } pyri_packer;
 

@@ -270,6 +270,32 @@ seen_bits_belong_to_the_blob_not_to_the_range(void)
     pyri_engine_close(e);
 }
 
+static void
+with_room_a_range_may_be_a_copy_of_the_same_bytes(void)
+{
+    enum { SIZE = 1 << 20 };
+    pyri_engine *e = fresh();
+    blob b = {.seed = 1, .size = SIZE, .aligned = true};
+    uint8_t *room = need(SIZE);
+    OK(put_blob(e, &b));
+    pyri_blob_get view = {.ref = b.ref, .size = SIZE, .later = true};
+    pyri_reader *r;
+    OK(pyri_engine_begin(e, &r));
+    OK(pyri_engine_get_blobs(e, r, &view, 1));
+    for (uint64_t from = 0; from < SIZE; from += SIZE / 4 - 1) {
+        uint64_t left = SIZE - from, size = left < 99999 ? left : 99999;
+        pyri_blob_get get = {
+            .ref = b.ref, .offset = from, .size = size, .room = room};
+        OK(pyri_engine_get_blobs(e, r, &get, 1));
+        CHECK(is_filled(get.data, b.seed, from, size));
+        CHECK(get.seen == view.seen && get.seen_first == view.seen_first);
+    }
+    CHECK(is_filled(view.data, b.seed, 0, SIZE));
+    pyri_engine_end(e, r);
+    pyri_engine_close(e);
+    free(room);
+}
+
 /* Blobs of all threads, so that each can read those of the others. */
 typedef struct blob_board {
     blob blobs[THREADS][100];

@@ -47,6 +47,7 @@ static const check_case all_engines[] = {
     T(a_range_outside_is_corrupt_not_a_crash),
     T(seen_bits_are_of_one_page_of_one_blob),
     T(seen_bits_belong_to_the_blob_not_to_the_range),
+    T(with_room_a_range_may_be_a_copy_of_the_same_bytes),
     T(many_threads_put_and_get_blobs_at_once),
     T(another_handle_reads_a_blob_as_soon_as_it_is_put),
 

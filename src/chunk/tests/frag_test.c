@@ -233,13 +233,13 @@ check_summary(const sample *s)
 static void
 packed_cells_come_back(void)
 {
-    int kinds[3] = {0}, masks = 0, pieces = 0, large = 0;
+    int kinds[3] = {0}, masks = 0, gathered = 0, large = 0;
     for (uint64_t seed = 0; seed < 1500; seed++) {
         sample s;
         make(&s, seed, pick_size(seed), (look)(seed % LOOKS), seed % 5 == 0);
         kinds[s.frag.kind]++;
         masks += s.frag.masked;
-        pieces += s.packer.niov > 2;
+        gathered += s.packer.bounce != NULL;
         large += s.blob && s.packer.aligned;
         CHECK(pyri_box_equal(s.style.ndim, &s.frag.box, &s.box));
         check_summary(&s);
@@ -249,7 +249,41 @@ packed_cells_come_back(void)
         REQUIRE(check_failures == 0);
     }
     CHECK(kinds[0] > 50 && kinds[1] > 50 && kinds[2] > 50);
-    CHECK(masks > 50 && pieces > 20 && large > 50);
+    CHECK(masks > 50 && gathered > 20 && large > 50);
+}
+
+/* Rows of a row-major memory that is wider than they are. */
+static void
+pack_rows(sample *s, uint64_t rows, uint64_t row, uint64_t width)
+{
+    *s = (sample){.r = rng_of(row), .cell = 1, .cells = rows * row};
+    s->style = (pyri_frag_style){.ndim = 2, .type = PYR_U8};
+    s->box = (pyri_box){.hi = {rows, row}};
+    REQUIRE((s->dense = malloc(s->cells)) &&
+            (s->memory = malloc(rows * width)));
+    pick_cells(s, NOISE);
+    s->src = (pyri_mem){s->memory, {(int64_t)width, 1}};
+    for (uint64_t i = 0; i < rows; i++)
+        memcpy(s->memory + i * width, s->dense + i * row, row);
+    pack(s);
+    REQUIRE(s->blob);
+    check_summary(s);
+    check_back(s);
+}
+
+static void
+long_rows_and_very_many_are_gathered_by_the_engine(void)
+{
+    sample s;
+    pack_rows(&s, 5, 20000, 20001);
+    CHECK(s.packer.niov == 1 + 5);
+    end(&s);
+    pack_rows(&s, 5000, 1000, 1003);
+    CHECK(s.packer.niov == 1 + 5000);
+    end(&s);
+    pack_rows(&s, 1000, 1000, 1003);
+    CHECK(s.packer.niov == 2);
+    end(&s);
 }
 
 static void
@@ -576,6 +610,7 @@ a_box_that_leaves_its_chunk_is_refused(void)
 }
 
 TESTS(T(packed_cells_come_back),
+      T(long_rows_and_very_many_are_gathered_by_the_engine),
       T(large_blobs_begin_on_pages_and_small_heads_are_short),
       T(cells_of_one_value_make_no_blob),
       T(masked_cells_of_one_value_keep_their_mask),

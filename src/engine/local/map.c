@@ -13,7 +13,8 @@
  * A reader that finds all entries of a set in use gets a mapping of its own.
  *
  * Bounds: 4096 mappings of 1 GiB of address space, 32 KiB of `seen` bits each
- * (touched as pages are), 64 open files; and one mapping more for each reader
+ * (touched as pages are), 64 open files (others are not copied from, but
+ * always shown); and one mapping more for each reader
  * that needs one of its own.
  */
 #include "engine/local/local.h"
@@ -434,14 +435,14 @@ copy_out(pyri_site *s, pyri_map *m, uint64_t from, uint8_t *to, uint64_t size)
 {
     while (size > 0) {
         ssize_t n = pyri_sys_pread(m->fd, to, (size_t)size, (off_t)from);
+        int err;
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)
             return fail_segment(s, atomic_load(&m->key), errno);
-        if (n == 0) { /* the file was cut off */
-            int err = update_size(s, m);
-            return err < 0 ? err : check_range(s, m, from, size);
-        }
+        if (n == 0 && ((err = update_size(s, m)) < 0 || /* it was cut off */
+                       (err = check_range(s, m, from, size)) < 0))
+            return err;
         to += n;
         from += (uint64_t)n;
         size -= (uint64_t)n;

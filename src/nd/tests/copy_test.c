@@ -54,7 +54,29 @@ every_layout_copies_every_cell(void)
             }
             memcpy(want + to, src + from, cell);
         }
-        pyri_copy(n, cell, extent, b, a);
+        if (round % 2)
+            pyri_copy(n, cell, extent, b, a);
+        else
+            pyri_copy_past(n, cell, extent, b, a);
+        REQUIRE(memcmp(dst, want, sizeof dst) == 0);
+    }
+}
+
+static void
+rows_written_past_the_caches_have_any_length_and_place(void)
+{
+    static uint8_t src[3 * 2048], dst[3 * 2048], want[3 * 2048];
+    for (size_t i = 0; i < sizeof src; i++)
+        src[i] = (uint8_t)next(256);
+    for (int round = 0; round < 3000; round++) {
+        uint64_t extent[2] = {1 + next(2), 1 + next(1500)};
+        size_t from = next(100), to = next(200);
+        pyri_mem a = {src + from, {1700, 1}}, b = {dst + to, {1900, 1}};
+        memset(dst, 0xee, sizeof dst);
+        memset(want, 0xee, sizeof want);
+        for (uint64_t i = 0; i < extent[0]; i++)
+            memcpy(want + to + 1900 * i, src + from + 1700 * i, extent[1]);
+        pyri_copy_past(2, 1, extent, b, a);
         REQUIRE(memcmp(dst, want, sizeof dst) == 0);
     }
 }
@@ -98,5 +120,6 @@ rows_join_what_is_contiguous(void)
 }
 
 TESTS(T(every_layout_copies_every_cell),
+      T(rows_written_past_the_caches_have_any_length_and_place),
       T(setting_fills_every_cell_and_no_other),
       T(rows_join_what_is_contiguous))

@@ -95,6 +95,28 @@ a_segment_that_was_cut_off_is_an_error_not_a_crash(void)
 }
 
 static void
+a_copy_from_a_segment_that_was_cut_off_is_an_error(void)
+{
+    enum { SIZE = 1 << 20 };
+    pyri_engine *e = fresh();
+    char *bytes = calloc(1, SIZE);
+    pyri_ref ref;
+    OK(put_bytes(e, bytes, SIZE, true, &ref));
+    OK(get_range(e, ref, 0, SIZE));
+    REQUIRE(truncate(segment_file(ref), SIZE / 2) == 0);
+    pyri_reader *r;
+    pyri_blob_get get = {.ref = ref, .size = SIZE, .room = (uint8_t *)bytes};
+    OK(pyri_engine_begin(e, &r));
+    FAILS(PYR_ECORRUPT, pyri_engine_get_blobs(e, r, &get, 1));
+    get.size = 4096;
+    OK(pyri_engine_get_blobs(e, r, &get, 1));
+    CHECK(get.data == get.room);
+    pyri_engine_end(e, r);
+    pyri_engine_close(e);
+    free(bytes);
+}
+
+static void
 a_segment_whose_header_is_damaged_is_refused(void)
 {
     pyri_engine *e = fresh();
@@ -225,6 +247,7 @@ more_segments_than_the_table_holds_are_read(void)
 TESTS(T(references_that_are_wrong_are_noticed),
       T(a_mapped_segment_shows_what_is_appended_later),
       T(a_segment_that_was_cut_off_is_an_error_not_a_crash),
+      T(a_copy_from_a_segment_that_was_cut_off_is_an_error),
       T(a_segment_whose_header_is_damaged_is_refused),
       T(seen_bits_last_as_long_as_the_mapping),
       T(more_segments_than_the_table_holds_are_read))
