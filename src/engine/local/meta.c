@@ -430,6 +430,8 @@ pyri_meta_kept(pyri_site *s, MDB_txn *txn, const pyri_edit *e)
     int err = pyri_meta_head(s, txn, e->array, &head);
     if (err == 0)
         err = pyri_env_get(txn, s->tree_db, key, sizeof key, &v, &found);
+    if (err == 0 && found)
+        err = check_version(&v, e->array, e->version);
     if (err < 0)
         return err;
     if (e->version <= head.latest && found && !tell_version(&v).forgotten)
