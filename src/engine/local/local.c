@@ -51,7 +51,8 @@ after_fork_in_child(void)
     for (pyri_site *s = registry; s; s = s->next) {
         if (s->presence.fd >= 0)
             pyri_sys_close(s->presence.fd);
-        pyri_settle_unlock(s); /* closes this copy of it; the lock stays */
+        if (atomic_load(&s->upkeep_fd) >= 0)
+            pyri_sys_close(atomic_load(&s->upkeep_fd)); /* but not unlocked */
     }
     registry = NULL; /* the sites stay, for their handles; they are dead */
     atomic_fetch_add(&forks, 1);

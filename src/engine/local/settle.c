@@ -58,10 +58,13 @@ pyri_settle_lock(pyri_site *s)
 void
 pyri_settle_unlock(pyri_site *s)
 {
-    /* First the note, then the lock: the next one makes its own note. */
+    /* First the note, then the lock: the next one makes its own note. Closing
+     * alone would leave the lock to a child that was forked just now. */
     int fd = atomic_exchange(&s->upkeep_fd, -1);
-    if (fd >= 0)
-        pyri_sys_close(fd);
+    if (fd < 0)
+        return;
+    pyri_sys_flock(fd, LOCK_UN);
+    pyri_sys_close(fd);
 }
 
 /* --- ranges of a segment ------------------------------------------------- */
