@@ -558,8 +558,11 @@ pyri_commit_abandon(pyri_draft *d, pyri_ticket *ticket,
                        &nothing.claim);
     else
         nothing.claim = d->claim;
-    if (err == 0) /* should it fail, others do it when our lease runs out */
-        make(&nothing, ticket->version, ticket->shape, below, &latest);
+    /* Should it fail, others do it when our lease runs out. If not, the draft
+     * was not published, whatever happened to it. */
+    if (err == 0 && make(&nothing, ticket->version, ticket->shape, below,
+                         &latest) == 0)
+        d->doubtful = false;
     if (d->kind == PYR_KIND_APPEND)
         pyri_claim_fini(&nothing.claim);
     pyri_fail(PYR_EIO, "%s", text);

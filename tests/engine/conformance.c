@@ -10,6 +10,7 @@
 #include "engine/leases.h"
 #include "engine/processes.h"
 #include "engine/records.h"
+#include "engine/upkeep.h"
 #include "engine/versions.h"
 
 #include <ftw.h>
@@ -76,6 +77,21 @@ static const check_case all_engines[] = {
     T(a_scan_of_versions_goes_both_ways_within_bounds),
     T(records_of_versions_are_any_bytes),
     T(many_threads_take_and_complete_at_once),
+
+    T(forgotten_versions_are_marked_and_listed_in_order),
+    T(the_newest_version_cannot_be_forgotten_until_it_is_not),
+    T(scans_of_versions_tell_the_forgotten_and_skip_what_has_gone),
+    T(edits_that_expect_a_version_to_be_kept_fail_whole),
+    T(edits_that_expect_a_value_fail_whole),
+    T(a_version_that_needs_a_forgotten_one_stores_nothing),
+    T(what_is_erased_is_gone_and_counted_once),
+    T(a_version_that_is_not_forgotten_is_not_erased),
+    T(readers_from_before_see_what_is_erased_and_settled),
+    T(blobs_that_were_dropped_are_named_nowhere),
+    T(scans_show_all_nodes_and_named_blobs),
+    T(flights_tell_on_what_they_are_based),
+    T(upkeep_is_for_one_handle_at_a_time),
+    T(upkeep_is_for_one_thread_at_a_time),
 };
 
 static const check_case lasting_engines[] = {
@@ -84,6 +100,8 @@ static const check_case lasting_engines[] = {
     T(many_processes_put_and_get_blobs_at_once),
     T(a_writer_whose_process_was_killed_is_dead),
     T(those_who_wait_in_another_process_are_woken),
+    T(upkeep_ends_when_its_process_is_killed),
+    T(upkeep_ends_though_a_child_lives_on),
 };
 
 enum {

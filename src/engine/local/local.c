@@ -8,7 +8,7 @@
  * fork(): the child must not use what the parent opened (LMDB's place in the
  * table of readers, file offsets, locks). A handler notes each fork, so the
  * child's calls fail and its closes touch nothing; it also lets go of the
- * inherited presence lock, so that a child does not keep a dead parent alive.
+ * inherited locks, so that a child does not keep a dead parent alive.
  */
 #include "engine/local/local.h"
 
@@ -48,9 +48,12 @@ after_fork_in_parent(void)
 static void
 after_fork_in_child(void)
 {
-    for (pyri_site *s = registry; s; s = s->next)
+    for (pyri_site *s = registry; s; s = s->next) {
         if (s->presence.fd >= 0)
             pyri_sys_close(s->presence.fd);
+        if (atomic_load(&s->upkeep_fd) >= 0)
+            pyri_sys_close(atomic_load(&s->upkeep_fd)); /* but not unlocked */
+    }
     registry = NULL; /* the sites stay, for their handles; they are dead */
     atomic_fetch_add(&forks, 1);
     pthread_mutex_unlock(&registry_lock);
@@ -90,6 +93,7 @@ free_site(pyri_site *s)
     /* LMDB's open and close are kept apart, see env.h. */
     int fd = -1;
     bool locked = s->meta && pyri_path_lock(s->path, &fd) == 0;
+    pyri_settle_unlock(s);
     if (atomic_load(&s->live_ready))
         pyri_segments_fini(s);
     pyri_readers_fini(s);
@@ -122,7 +126,7 @@ new_site(const char *path, pyri_format *format, bool readonly, pyri_site **out)
     pyri_publisher_init(&s->publisher);
     pyri_segments_init(&s->segments);
     pyri_small_init(&s->small);
-    s->upkeep_fd = -1;
+    atomic_init(&s->upkeep_fd, -1);
     int err = 0;
     if (!(s->path = pyri_sys_realpath(path, NULL)))
         err = pyri_fail_errno(errno, "%s", path);

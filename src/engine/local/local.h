@@ -447,7 +447,7 @@ struct pyri_site {
     pyri_segments segments;
     pyri_small small;
     pyri_maps *maps;
-    int upkeep_fd; /* of whoever gives space back */
+    atomic_int upkeep_fd; /* of whoever gives space back; -1: nobody */
 };
 
 #endif

@@ -425,6 +425,8 @@ pyri_place_done(pyri_site *s)
 {
     listed l = {.writer = s->presence.writer};
     MDB_txn *txn;
+    if (!s->presence.member)
+        return 0; /* it only read, and has put nothing */
     int err = pyri_env_read(s->live, &txn);
     if (err == 0) {
         err = scan_open(s, txn, list_open, &l);

@@ -251,16 +251,17 @@ int
 pyri_publish(pyri_site *s, pyri_complete *c)
 {
     pyri_request own = {.c = c};
-    int err = pyri_ticket_check(s, c->array, c->version);
-    if (err < 0)
-        return err;
-    queue_up(&s->publisher, &own);
+    set_result(&own, pyri_ticket_check(s, c->array, c->version));
+    if (own.err == 0)
+        queue_up(&s->publisher, &own);
     if (atomic_load(&own.state) == LEAD) {
         pyri_request *batch = take_queue(&s->publisher);
         run_batch(s, batch);
         hand_over(&s->publisher, batch, &own);
     }
-    if (own.err == 0 || !is_refusal(own.err))
-        pyri_blobs_named(s, c); /* stored, or lost: not tried again */
+    /* Stored, or lost. After these two the caller tries again, or drops them:
+     * it knows that nothing was stored. */
+    if (own.err != PYR_EFENCED && own.err != PYR_ENOVERSION)
+        pyri_blobs_named(s, c);
     return own.err < 0 ? pyri_fail(own.err, "%s", own.text) : 0;
 }

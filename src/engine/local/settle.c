@@ -51,15 +51,20 @@ pyri_settle_lock(pyri_site *s)
         return pyri_fail(PYR_ETIMEOUT, "%s: another process or thread is "
                          "giving space back", s->path);
     }
-    s->upkeep_fd = fd;
+    atomic_store(&s->upkeep_fd, fd);
     return 0;
 }
 
 void
 pyri_settle_unlock(pyri_site *s)
 {
-    pyri_sys_close(s->upkeep_fd);
-    s->upkeep_fd = -1;
+    /* First the note, then the lock: the next one makes its own note. Closing
+     * alone would leave the lock to a child that was forked just now. */
+    int fd = atomic_exchange(&s->upkeep_fd, -1);
+    if (fd < 0)
+        return;
+    pyri_sys_flock(fd, LOCK_UN);
+    pyri_sys_close(fd);
 }
 
 /* --- ranges of a segment ------------------------------------------------- */
@@ -83,6 +88,9 @@ page_up(uint64_t v)
 static int
 add_range(ranges *r, uint64_t from, uint64_t size)
 {
+    uint64_t to;
+    if (__builtin_add_overflow(from, size, &to) || to > INT64_MAX)
+        return pyri_fail(PYR_ECORRUPT, "a blob cannot end where it does");
     if (r->n == r->room) {
         size_t room = r->room ? 2 * r->room : 64;
         range *list = pyri_sys_realloc(r->list, room * sizeof *list);
@@ -91,7 +99,7 @@ add_range(ranges *r, uint64_t from, uint64_t size)
         r->list = list;
         r->room = room;
     }
-    r->list[r->n++] = (range){from, from + size};
+    r->list[r->n++] = (range){from, to};
     return 0;
 }
 

@@ -334,8 +334,7 @@ gather(const pyri_blob_put *put, pyri_mem_blob *out)
         !(out->data = pyri_sys_aligned_alloc(unit,
                                              (size_t)(room / unit * unit))))
         return pyri_fail_nomem("a blob");
-    out->size = out->array = out->version = 0;
-    out->named = false;
+    *out = (pyri_mem_blob){.data = out->data};
     for (int i = 0; i < put->niov; i++) {
         assert(put->iov[i].iov_len <= put->size - out->size);
         if (put->iov[i].iov_len)

@@ -12,10 +12,12 @@
 
 enum { PYRI_MEM_HEIGHT = 12 }; /* a quarter as many per level: 4^12 entries */
 
-/* One key and value; neither changes once the entry is in a map. */
+/* One key and value; neither changes once the entry is in a map. A lock of the
+ * store guards the rest. */
 typedef struct pyri_mem_entry {
     struct pyri_mem_entry *dead; /* the next one in the graveyard */
     pyri_bytes key, value;
+    bool dying; /* erased, as soon as there are no readers */
     int height;
     struct pyri_mem_entry *next[]; /* one for each level, then the bytes */
 } pyri_mem_entry;
@@ -68,6 +70,7 @@ typedef struct pyri_mem_blob {
     uint8_t *data; /* NULL: it has gone */
     uint64_t size;
     bool named;    /* by a complete version: this one */
+    bool dying;    /* as of entries */
     uint64_t array, version;
 } pyri_mem_blob;
 

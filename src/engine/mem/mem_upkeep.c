@@ -116,6 +116,14 @@ delete_key(pyri_mem_store *s, pyri_mem_map *map, pyri_bytes key)
     }
 }
 
+static void
+free_dying(pyri_mem_dying *d)
+{
+    free(d->nodes);
+    free(d->blobs);
+    free(d);
+}
+
 void
 pyri_mem_bury(pyri_mem_store *s)
 {
@@ -133,9 +141,7 @@ pyri_mem_bury(pyri_mem_store *s)
             delete_key(s, &s->history, key);
             delete_key(s, &s->forgotten, key);
         }
-        free(d->nodes);
-        free(d->blobs);
-        free(d);
+        free_dying(d);
     }
 }
 
@@ -176,6 +182,29 @@ new_dying(const pyri_erase *x)
     return d;
 }
 
+/* Count what goes with this call, and with none before it. */
+static void
+mark_dying(pyri_mem_store *s, pyri_erase *x)
+{
+    for (size_t i = 0; i < x->nnodes; i++) {
+        pyri_mem_entry *node = pyri_mem_find(&s->nodes, x->nodes[i]);
+        if (node && !node->dying) {
+            x->bytes += node->value.size;
+            node->dying = true;
+        }
+    }
+    for (size_t i = 0; i < x->nblobs; i++) {
+        uint64_t number = x->blobs[i].ref.a;
+        pyri_mem_blob *blob = number && number <= s->nblobs
+                                  ? &s->blobs[number - 1]
+                                  : NULL;
+        if (blob && blob->data && !blob->dying) {
+            x->bytes += blob->size;
+            blob->dying = true;
+        }
+    }
+}
+
 int
 pyri_mem_erase(pyri_engine *e, pyri_erase *x)
 {
@@ -184,12 +213,15 @@ pyri_mem_erase(pyri_engine *e, pyri_erase *x)
     if (!d)
         return pyri_fail_nomem("a list of what to erase");
     pthread_mutex_lock(&s->lock);
-    for (size_t i = 0; i < x->nnodes; i++) {
-        const pyri_mem_entry *node = pyri_mem_find(&s->nodes, x->nodes[i]);
-        x->bytes += node ? node->value.size : 0;
-    }
-    for (size_t i = 0; i < x->nblobs; i++)
-        x->bytes += x->blobs[i].size;
+    for (size_t i = 0; i < x->nversions; i++)
+        if (is_there(s, x->array, x->versions[i]) &&
+            !pyri_mem_is_forgotten(s, x->array, x->versions[i])) {
+            pthread_mutex_unlock(&s->lock);
+            free_dying(d);
+            return pyri_fail(PYR_EINVAL, "version %llu is not forgotten",
+                             (unsigned long long)x->versions[i]);
+        }
+    mark_dying(s, x);
     d->next = s->dying;
     s->dying = d;
     pyri_mem_bury(s);
