@@ -199,6 +199,23 @@ is_native(pyri_kind kind, pyr_type type)
            (kind == PYRI_UINT && type == PYR_U64);
 }
 
+/* While a block is in work the next one can come from memory: instructions
+ * would wait for it, the first one for cells, the last one for the output. */
+static void
+fetch_ahead(const machine *m, uint64_t cells, const uint8_t *out, size_t width)
+{
+    const pyri_program *p = m->p;
+    uint64_t next = m->first + m->n;
+    uint64_t n = cells - next < PYRI_OP_CELLS ? cells - next : PYRI_OP_CELLS;
+    if (p->code_size < 3)
+        return;
+    for (int s = p->uses_x ? 0 : 1; s < p->sources; s++)
+        for (size_t i = 0; i < n * m->cell; i += 64)
+            __builtin_prefetch(m->src[s] + next * m->cell + i);
+    for (size_t i = 0; i < n * width; i += 64)
+        __builtin_prefetch(out + m->n * width + i, 1);
+}
+
 int
 pyri_program_run(const pyri_program *p, int ndim, const pyri_box *box,
                  const void *const *src, pyr_type out_type, void *out)
@@ -218,6 +235,7 @@ pyri_program_run(const pyri_program *p, int ndim, const pyri_box *box,
          m.first += m.n, to += m.n * pyri_type_size(out_type)) {
         uint64_t left = cells - m.first;
         m.n = left < PYRI_OP_CELLS ? (size_t)left : PYRI_OP_CELLS;
+        fetch_ahead(&m, cells, to, pyri_type_size(out_type));
         const void *values = run_block(&m, native ? to : NULL);
         if (!native || values != to)
             store(to, values, m.n);

@@ -64,7 +64,6 @@
     X(ADD_F, F, "FF", 300)                                                     \
     X(SUB_F, F, "FF", 300)                                                     \
     X(MUL_F, F, "FF", 300)                                                     \
-    X(MULADD_F, F, "FFF", 400) /* a * b, rounded, + c */                       \
     X(SQR_F, F, "F", 300)                                                      \
     X(DIV_F, F, "FF", 1500)                                                    \
     X(FLOORDIV_F, F, "FF", 2000)                                               \
@@ -102,6 +101,25 @@
     X(ISNAN_F, W, "F", 300)                                                    \
     X(ISINF_F, W, "F", 300)                                                    \
     X(ISFINITE_F, W, "F", 300)                                                 \
+    /* two in one: c OUTER (a INNER b), rounded twice; see values.c */         \
+    X(ADD_ADD_F, F, "FFF", 400)                                                \
+    X(ADD_SUB_F, F, "FFF", 400)                                                \
+    X(ADD_RSUB_F, F, "FFF", 400)                                               \
+    X(ADD_MUL_F, F, "FFF", 400)                                                \
+    X(ADD_DIV_F, F, "FFF", 1500)                                               \
+    X(ADD_RDIV_F, F, "FFF", 1500)                                              \
+    X(SUB_ADD_F, F, "FFF", 400)                                                \
+    X(SUB_SUB_F, F, "FFF", 400)                                                \
+    X(SUB_RSUB_F, F, "FFF", 400)                                               \
+    X(SUB_MUL_F, F, "FFF", 400)                                                \
+    X(SUB_DIV_F, F, "FFF", 1500)                                               \
+    X(SUB_RDIV_F, F, "FFF", 1500)                                              \
+    X(MUL_ADD_F, F, "FFF", 400)                                                \
+    X(MUL_SUB_F, F, "FFF", 400)                                                \
+    X(MUL_RSUB_F, F, "FFF", 400)                                               \
+    X(MUL_MUL_F, F, "FFF", 400)                                                \
+    X(MUL_DIV_F, F, "FFF", 1500)                                               \
+    X(MUL_RDIV_F, F, "FFF", 1500)                                              \
     /* arg[0] ? arg[1] : arg[2] */                                             \
     X(WHERE_W, W, "WWW", 400)                                                  \
     X(WHERE_F, F, "WFF", 400)

@@ -104,35 +104,49 @@ multiply_instead(pyri_parse *p, pyri_ir *ir)
     ir->op = PYRI_MUL_F;
 }
 
-/* a * b + c in one go; it is still rounded twice. */
+/* Which of the six that two in one have is op, if what is inside is its
+ * argument k; -1: none. */
+static int
+outer_of(int op, int k)
+{
+    switch (op) {
+    case PYRI_ADD_F: return PYRI_ADD_ADD_F;
+    case PYRI_SUB_F: return k ? PYRI_ADD_RSUB_F : PYRI_ADD_SUB_F;
+    case PYRI_MUL_F: return PYRI_ADD_MUL_F;
+    case PYRI_DIV_F: return k ? PYRI_ADD_RDIV_F : PYRI_ADD_DIV_F;
+    default: return -1;
+    }
+}
+
+static int
+inner_of(const pyri_ir *v)
+{
+    enum { ROW = PYRI_SUB_ADD_F - PYRI_ADD_ADD_F };
+    if (v->what != VALUE_OP)
+        return -1;
+    return v->op == PYRI_ADD_F   ? 0
+           : v->op == PYRI_SUB_F ? ROW
+           : v->op == PYRI_MUL_F ? 2 * ROW
+                                 : -1;
+}
+
+/* (a * b) + c in one go, and its like; it is still rounded twice. */
 static void
 fuse(pyri_parse *p, pyri_ir *ir)
 {
-    int product = -1, other = 0;
-    double c;
-    if (ir->op == PYRI_ADD_F || ir->op == PYRI_SUB_F)
-        for (int k = ir->op == PYRI_ADD_F ? 1 : 0; k >= 0; k--) {
-            const pyri_ir *a = &p->value[ir->arg[k]];
-            if (a->what == VALUE_OP && a->op == PYRI_MUL_F) {
-                product = ir->arg[k];
-                other = ir->arg[1 - k];
-            }
-        }
-    if (product < 0)
+    for (int k = 0; k < 2 && outer_of(ir->op, k) >= 0; k++) {
+        const pyri_ir *v = &p->value[ir->arg[k]];
+        int inner = inner_of(v);
+        if (inner < 0)
+            continue;
+        uint16_t other = ir->arg[1 - k];
+        ir->op = (uint8_t)(outer_of(ir->op, k) + inner);
+        ir->n = 3;
+        ir->arg[0] = v->arg[0];
+        ir->arg[1] = v->arg[1];
+        ir->arg[2] = other;
         return;
-    if (ir->op == PYRI_SUB_F) {
-        if (!is_real_const(p, other, &c))
-            return;
-        c = -c;
-        memcpy(&p->value[other].bits, &c, sizeof c);
     }
-    uint16_t a = p->value[product].arg[0], b = p->value[product].arg[1];
-    bool swap = p->value[a].what == VALUE_CONST;
-    ir->op = PYRI_MULADD_F;
-    ir->n = 3;
-    ir->arg[0] = swap ? b : a;
-    ir->arg[1] = swap ? a : b;
-    ir->arg[2] = (uint16_t)other;
 }
 
 /* --- instructions --------------------------------------------------------- */

@@ -478,7 +478,7 @@ one_round(void)
 static void
 random_expressions_agree_with_a_plain_evaluator(void)
 {
-    uint64_t rounds = by_scale(1000, 4000, 500000);
+    uint64_t rounds = by_scale(800, 3000, 500000);
     uint64_t seed = test_seed();
     for (uint64_t i = 0; i < rounds; i++) {
         dice = rng_of(seed + i);

@@ -449,7 +449,7 @@ there_are_limits(void)
         n += (size_t)sprintf(text + n, "x+");
     strcpy(text + n, "x");
     OK(pyri_expr_parse(text, PYR_F64, 1, &expr, NULL, NULL));
-    CHECK(expr.program.code_size == 400 && expr.program.regs == 1);
+    CHECK(expr.program.code_size == 200 && expr.program.regs == 1);
     for (n = 0; n < 4000;)
         n += (size_t)sprintf(text + n, "x+");
     strcpy(text + n, "x");

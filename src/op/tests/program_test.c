@@ -127,7 +127,7 @@ changed_byte_is_refused(const char *text, size_t at, uint8_t to)
     return err == PYR_ECORRUPT;
 }
 
-/* "x * 2 + i0": head, 1 constant at 12, COORD at 20, I_TO_F at 25, MULADD at
+/* "x * 2 + i0": head, 1 constant at 12, COORD at 20, I_TO_F at 25, MUL_ADD at
  * 30. */
 static void
 every_rule_of_the_verifier_holds(void)
@@ -137,7 +137,7 @@ every_rule_of_the_verifier_holds(void)
     encode(t, PYR_F64, 2, &b);
     OK(pyri_program_decode(b.data, b.size, &program));
     REQUIRE(b.size == 35 && program.code_size == 3 && program.regs == 1 &&
-            program.code[2].op == PYRI_MULADD_F);
+            program.code[2].op == PYRI_MUL_ADD_F);
     pyri_buf_fini(&b);
     CHECK(changed_byte_is_refused(t, 3, 10));       /* type */
     CHECK(changed_byte_is_refused(t, 3, PYR_I64));  /* x of another class */
