@@ -10,6 +10,7 @@
 #include "array/array.h"
 
 #include "base/bytes.h"
+#include "base/io.h"
 #include "base/sys.h"
 
 #include <stdio.h>
@@ -65,8 +66,9 @@ static int
 new_id(uint64_t *out)
 {
     do {
-        if (pyri_sys_getrandom(out, sizeof *out, 0) != sizeof *out)
-            return pyri_fail(PYR_EIO, "no random numbers from the system");
+        int errnum = pyri_io_random(out, sizeof *out);
+        if (errnum)
+            return pyri_fail_errno(errnum, "random numbers");
     } while (*out == 0);
     return 0;
 }
@@ -120,13 +122,56 @@ put_array(pyri_engine *e, const char *name, pyri_schema *s,
     return err;
 }
 
+static pyri_array *
+new_array(pyri_engine *e, const char *name)
+{
+    pyri_array *a = pyri_sys_calloc(1, sizeof *a);
+    if (!a)
+        return NULL;
+    a->engine = e;
+    snprintf(a->name, sizeof a->name, "%s", name);
+    return a;
+}
+
+/* What follows from the schema. */
+static void
+settle(pyri_array *a)
+{
+    const pyri_schema *s = &a->schema;
+    a->first = s->lineage.line[s->lineage.n - 1].first;
+    a->style = (pyri_frag_style){a->id,   s->ndim,  s->type,
+                                 s->fill, s->codec, s->level};
+}
+
+/* Put an array and give a handle of it: nothing can fail once it is there.
+ * Takes the schema's form, if it succeeds and a handle is wanted. */
+static int
+put_and_open(pyri_engine *e, const char *name, pyri_schema *schema,
+             const char *attributes, pyri_array **out)
+{
+    pyri_array *a = NULL;
+    if (out && !(a = new_array(e, name)))
+        return pyri_fail_nomem("an array");
+    int err = put_array(e, name, schema, attributes);
+    if (err < 0 || !out) {
+        free(a);
+        return err;
+    }
+    a->id = schema->lineage.line[schema->lineage.n - 1].array;
+    a->schema = *schema;
+    schema->form = (pyri_form){0};
+    settle(a);
+    *out = a;
+    return 0;
+}
+
 int
 pyri_array_create(pyri_engine *e, const char *name, pyri_schema *schema,
-                  const char *attributes)
+                  const char *attributes, pyri_array **out)
 {
     schema->lineage.n = 1;
     schema->lineage.line[0].first = 0;
-    return put_array(e, name, schema, attributes);
+    return put_and_open(e, name, schema, attributes, out);
 }
 
 static int
@@ -159,10 +204,7 @@ load_schema(pyri_engine *e, pyri_reader *r, pyri_array *a)
         return pyri_fail(PYR_ECORRUPT, "array '%s' has no record", a->name);
     if ((err = pyri_schema_decode(value, &a->schema)) < 0)
         return pyri_fail_at(err, "array '%s'", a->name);
-    const pyri_schema *s = &a->schema;
-    a->first = s->lineage.line[s->lineage.n - 1].first;
-    a->style = (pyri_frag_style){a->id,   s->ndim,  s->type,
-                                 s->fill, s->codec, s->level};
+    settle(a);
     return 0;
 }
 
@@ -171,11 +213,9 @@ pyri_array_open(pyri_engine *e, const char *name, pyri_array **out)
 {
     pyri_reader *r = NULL;
     *out = NULL;
-    pyri_array *a = pyri_sys_calloc(1, sizeof *a);
+    pyri_array *a = new_array(e, name);
     if (!a)
         return pyri_fail_nomem("an array");
-    a->engine = e;
-    snprintf(a->name, sizeof a->name, "%s", name);
     int err = pyri_engine_begin(e, &r);
     if (err == 0)
         err = find_id(e, r, name, &a->id);
@@ -349,7 +389,7 @@ pyri_tag_list(pyri_array *a, pyr_tag_fn *each, void *ctx)
 /* --- clones -------------------------------------------------------------- */
 
 int
-pyri_clone(pyri_array *a, pyr_version v, const char *name)
+pyri_clone(pyri_array *a, pyr_version v, const char *name, pyri_array **out)
 {
     pyri_snapshot s;
     pyri_schema clone = a->schema;
@@ -375,8 +415,8 @@ pyri_clone(pyri_array *a, pyr_version v, const char *name)
     snprintf(clone.clone_of, sizeof clone.clone_of, "%s", a->name);
     clone.clone_version = label - a->first;
     if ((err = pyri_array_attributes(a, &attributes)) == 0)
-        err = put_array(a->engine, name, &clone,
-                        (const char *)attributes.data);
+        err = put_and_open(a->engine, name, &clone,
+                           (const char *)attributes.data, out);
 out:
     pyri_form_fini(&clone.form);
     pyri_buf_fini(&attributes);
