@@ -38,10 +38,19 @@ pyr_create(pyr_store *store, const char *name, const pyr_spec *spec,
         (err = pyri_check_name(name, "an array")) < 0 ||
         (err = pyri_check_spec(spec, &schema)) < 0)
         return err;
-    err = pyri_array_create(store->engine, name, &schema,
-                            spec->attributes ? spec->attributes : "{}");
+    pyr_array *a = NULL;
+    if (array && !(a = pyri_sys_calloc(1, sizeof *a)))
+        err = pyri_fail_nomem("an array");
+    if (err == 0)
+        err = pyri_array_create(store->engine, name, &schema,
+                                spec->attributes ? spec->attributes : "{}",
+                                a ? &a->array : NULL);
     pyri_form_fini(&schema.form);
-    return err < 0 || !array ? err : open_handle(store->engine, name, array);
+    if (err < 0)
+        free(a);
+    else if (array)
+        *array = a;
+    return err;
 }
 
 int

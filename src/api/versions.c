@@ -70,16 +70,13 @@ pyr_clone(pyr_array *array, pyr_version version, const char *name,
         (err = pyri_need_writable(array->array->engine, "pyr_clone")) < 0 ||
         (err = pyri_check_name(name, "an array")) < 0)
         return err;
-    err = pyri_clone(array->array, version, name);
-    if (err < 0 || !clone)
-        return err;
-    pyr_array *a = pyri_sys_calloc(1, sizeof *a);
-    if (!a)
+    pyr_array *a = NULL;
+    if (clone && !(a = pyri_sys_calloc(1, sizeof *a)))
         return pyri_fail_nomem("an array");
-    err = pyri_array_open(array->array->engine, name, &a->array);
+    err = pyri_clone(array->array, version, name, a ? &a->array : NULL);
     if (err < 0)
         free(a);
-    else
+    else if (clone)
         *clone = a;
     return err;
 }

@@ -52,8 +52,10 @@ void pyri_schema_choose_chunk(int ndim, pyr_type type, const uint64_t *shape,
 void pyri_schema_encode(const pyri_schema *s, pyri_buf *out);
 int pyri_schema_decode(pyri_bytes bytes, pyri_schema *s);
 
+/* Give a handle of what was made, unless out is NULL; the form of the schema
+ * may have gone over to it. */
 int pyri_array_create(pyri_engine *e, const char *name, pyri_schema *schema,
-                      const char *attributes);
+                      const char *attributes, pyri_array **out);
 int pyri_array_open(pyri_engine *e, const char *name, pyri_array **out);
 /* By id; it has no name then but the id. */
 int pyri_array_open_id(pyri_engine *e, uint64_t id, pyri_array **out);
@@ -66,7 +68,8 @@ int pyri_tag_set(pyri_array *a, const char *tag, pyr_version v);
 int pyri_tag_delete(pyri_array *a, const char *tag);
 int pyri_tag_get(pyri_array *a, const char *tag, pyr_version *out);
 int pyri_tag_list(pyri_array *a, pyr_tag_fn *each, void *ctx);
-int pyri_clone(pyri_array *a, pyr_version v, const char *name);
+int pyri_clone(pyri_array *a, pyr_version v, const char *name,
+               pyri_array **out); /* which may be NULL */
 /* Has version 0, which is the snapshot of another array, been forgotten? */
 int pyri_array_is_gone(const pyri_array *a, pyri_reader *r, bool *gone);
 

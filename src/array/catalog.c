@@ -5,6 +5,7 @@
 #include "array/keys.h"
 
 #include "base/bytes.h"
+#include "base/io.h"
 #include "base/sys.h"
 
 #include <stdio.h>
@@ -19,8 +20,9 @@ static int
 new_id(uint64_t *out)
 {
     do {
-        if (pyri_sys_getrandom(out, sizeof *out, 0) != sizeof *out)
-            return pyri_fail(PYR_EIO, "no random numbers from the system");
+        int errnum = pyri_io_random(out, sizeof *out);
+        if (errnum)
+            return pyri_fail_errno(errnum, "random numbers");
     } while (*out == 0);
     return 0;
 }
@@ -83,13 +85,56 @@ put_array(pyri_engine *e, const char *name, pyri_schema *s,
     return err;
 }
 
+static pyri_array *
+new_array(pyri_engine *e, const char *name)
+{
+    pyri_array *a = pyri_sys_calloc(1, sizeof *a);
+    if (!a)
+        return NULL;
+    a->engine = e;
+    snprintf(a->name, sizeof a->name, "%s", name);
+    return a;
+}
+
+/* What follows from the schema. */
+static void
+settle(pyri_array *a)
+{
+    const pyri_schema *s = &a->schema;
+    a->first = s->lineage.line[s->lineage.n - 1].first;
+    a->style = (pyri_frag_style){a->id,   s->ndim,  s->type,
+                                 s->fill, s->codec, s->level};
+}
+
+/* Put an array and give a handle of it: nothing can fail once it is there.
+ * Takes the schema's form, if it succeeds and a handle is wanted. */
+static int
+put_and_open(pyri_engine *e, const char *name, pyri_schema *schema,
+             const char *attributes, const pyri_edit *kept, pyri_array **out)
+{
+    pyri_array *a = NULL;
+    if (out && !(a = new_array(e, name)))
+        return pyri_fail_nomem("an array");
+    int err = put_array(e, name, schema, attributes, kept);
+    if (err < 0 || !out) {
+        free(a);
+        return err;
+    }
+    a->id = schema->lineage.line[schema->lineage.n - 1].array;
+    a->schema = *schema;
+    schema->form = (pyri_form){0};
+    settle(a);
+    *out = a;
+    return 0;
+}
+
 int
 pyri_array_create(pyri_engine *e, const char *name, pyri_schema *schema,
-                  const char *attributes)
+                  const char *attributes, pyri_array **out)
 {
     schema->lineage.n = 1;
     schema->lineage.line[0].first = 0;
-    return put_array(e, name, schema, attributes, NULL);
+    return put_and_open(e, name, schema, attributes, NULL, out);
 }
 
 static int
@@ -126,9 +171,7 @@ load_schema(pyri_engine *e, pyri_reader *r, pyri_array *a)
     if (s->lineage.line[s->lineage.n - 1].array != a->id)
         return pyri_fail(PYR_ECORRUPT, "array '%s' has the record of another",
                          a->name);
-    a->first = s->lineage.line[s->lineage.n - 1].first;
-    a->style = (pyri_frag_style){a->id,   s->ndim,  s->type,
-                                 s->fill, s->codec, s->level};
+    settle(a);
     return 0;
 }
 
@@ -137,16 +180,13 @@ static int
 open_array(pyri_engine *e, const char *name, uint64_t id, pyri_array **out)
 {
     pyri_reader *r = NULL;
+    char number[32];
     *out = NULL;
-    pyri_array *a = pyri_sys_calloc(1, sizeof *a);
+    snprintf(number, sizeof number, "%llu", (unsigned long long)id);
+    pyri_array *a = new_array(e, name ? name : number);
     if (!a)
         return pyri_fail_nomem("an array");
-    a->engine = e;
     a->id = id;
-    if (name)
-        snprintf(a->name, sizeof a->name, "%s", name);
-    else
-        snprintf(a->name, sizeof a->name, "%llu", (unsigned long long)id);
     int err = pyri_engine_begin(e, &r);
     if (err == 0 && name)
         err = find_id(e, r, name, &a->id);
@@ -243,7 +283,7 @@ pyri_array_set_attributes(pyri_array *a, const char *json)
 /* --- clones -------------------------------------------------------------- */
 
 int
-pyri_clone(pyri_array *a, pyr_version v, const char *name)
+pyri_clone(pyri_array *a, pyr_version v, const char *name, pyri_array **out)
 {
     pyri_snapshot s;
     pyri_schema clone = a->schema;
@@ -271,8 +311,8 @@ pyri_clone(pyri_array *a, pyr_version v, const char *name)
     pyri_key gone;
     pyri_edit kept = pyri_edit_kept(a, label, &gone);
     if ((err = pyri_array_attributes(a, &attributes)) == 0)
-        err = put_array(a->engine, name, &clone,
-                        (const char *)attributes.data, &kept);
+        err = put_and_open(a->engine, name, &clone,
+                           (const char *)attributes.data, &kept, out);
     err = pyri_fail_kept(a, label, err);
 out:
     pyri_form_fini(&clone.form);

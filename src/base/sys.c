@@ -67,7 +67,7 @@ static bool
 matches(const pyri_sys_plan *p, const pyri_sys_call *c)
 {
     return p->groups & c->group && (p->foreign || !c->foreign) &&
-           (!p->only || listed(p->only, c->name));
+           (!p->only || listed(p->only, c->name)) && !(p->spare && p->spare(c));
 }
 
 /* Counts the call; is it one to act on? Then *now is how. */
@@ -179,6 +179,21 @@ pyri_sys_open(const char *path, int flags, ...)
     int fd = open(path, flags, mode);
     pyri_sys_leave(&c);
     return fd;
+}
+
+/* One that fails has closed the file all the same. */
+int
+pyri_sys_close(int fd)
+{
+    pyri_sys_call c = {"close", PYRI_SYS_FILE, .fd = fd};
+    bool entered = pyri_sys_enter(&c);
+    int errnum = errno, result = close(fd);
+    if (!entered) {
+        errno = errnum;
+        return -1;
+    }
+    pyri_sys_leave(&c);
+    return result;
 }
 
 /* All that the library asks for has an int or a pointer, which are passed

@@ -82,6 +82,7 @@
 
 int pyri_sys_open(const char *path, int flags, ...);
 int pyri_sys_openat(int dirfd, const char *path, int flags, ...);
+int pyri_sys_close(int fd);
 int pyri_sys_fcntl(int fd, int what, ...);
 ssize_t pyri_sys_pwritev(int fd, const struct iovec *iov, int n, off_t at);
 
@@ -116,9 +117,10 @@ typedef enum pyri_sys_action {
 
 /* Something to happen at the Nth call among those that are named. */
 typedef struct pyri_sys_plan {
-    unsigned groups;     /* of these groups */
-    const char *only;    /* just these, divided by spaces; NULL: all */
-    bool foreign;        /* count what other libraries call, too */
+    unsigned groups;  /* of these groups */
+    const char *only; /* just these, divided by spaces; NULL: all */
+    bool foreign;     /* count what other libraries call, too */
+    bool (*spare)(const pyri_sys_call *call); /* but not these; or NULL */
     unsigned long nth;   /* from 1; 0: count, and do nothing */
     unsigned long times; /* so many calls from there on; 0: one */
     pyri_sys_action action;

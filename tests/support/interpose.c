@@ -345,8 +345,12 @@ int
 close(int fd)
 {
     pyri_sys_call c = {"close", PYRI_SYS_FILE, .foreign = true, .fd = fd};
-    FOREIGN(&c, -1)
-    int result = (int)syscall(SYS_close, fd);
+    bool own = pyri_sys_inside(), entered = own || pyri_sys_enter(&c);
+    int errnum = errno, result = (int)syscall(SYS_close, fd);
+    if (!entered) { /* but closed it is */
+        errno = errnum;
+        return -1;
+    }
     LEAVE(&c);
     return result;
 }
@@ -636,12 +640,16 @@ getrandom(void *out, size_t size, unsigned flags)
 
 /* --- memory -------------------------------------------------------------- */
 
+/* The address sanitizer asks for memory before it is ready to check anybody. */
+#define EARLY                                                                  \
+    __attribute__((no_sanitize_address, no_sanitize_undefined, noinline))
+
 /* What the linker would have given without us, found at the first call; until
  * then, looking it up may itself ask for a little. */
 static _Alignas(16) uint8_t early[8192];
 static size_t early_used;
 
-static void *
+EARLY static void *
 early_memory(size_t size)
 {
     void *at = early + early_used;
@@ -651,10 +659,10 @@ early_memory(size_t size)
     return at;
 }
 
-static void *
+EARLY static void *
 find_next(void **next, const char *name)
 {
-    static _Thread_local bool finding;
+    static _Thread_local volatile bool finding; /* dlsym() comes back here */
     if (!*next && !finding) {
         finding = true;
         *next = dlsym(RTLD_NEXT, name);
@@ -664,18 +672,22 @@ find_next(void **next, const char *name)
 }
 
 static bool
-refused(const char *name)
+ask(const char *name)
 {
     pyri_sys_call c = {name, PYRI_SYS_MEMORY, .foreign = true, .fd = -1};
-    if (!memory_on || pyri_sys_inside())
-        return false;
     if (!pyri_sys_enter(&c))
         return true;
     pyri_sys_leave(&c);
     return false;
 }
 
-void *
+EARLY static bool
+refused(const char *name)
+{
+    return memory_on && !pyri_sys_inside() && ask(name);
+}
+
+EARLY void *
 malloc(size_t size)
 {
     static void *next;
@@ -684,7 +696,7 @@ malloc(size_t size)
     return refused("malloc") ? NULL : ((void *(*)(size_t))next)(size);
 }
 
-void *
+EARLY void *
 calloc(size_t n, size_t size)
 {
     static void *next;
@@ -694,7 +706,7 @@ calloc(size_t n, size_t size)
                              : ((void *(*)(size_t, size_t))next)(n, size);
 }
 
-void *
+EARLY void *
 realloc(void *old, size_t size)
 {
     static void *next;
@@ -704,7 +716,7 @@ realloc(void *old, size_t size)
                               : ((void *(*)(void *, size_t))next)(old, size);
 }
 
-int
+EARLY int
 posix_memalign(void **out, size_t align, size_t size)
 {
     static void *next;
@@ -715,7 +727,7 @@ posix_memalign(void **out, size_t align, size_t size)
                : ((int (*)(void **, size_t, size_t))next)(out, align, size);
 }
 
-void
+EARLY void
 free(void *p)
 {
     static void *next;

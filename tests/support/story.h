@@ -36,6 +36,7 @@ typedef struct world {
     uint64_t seed;
     const char *path;        /* of the store */
     const char *const *dirs; /* data directories elsewhere, or NULL */
+    unsigned lease_ms;       /* of a store to be made; 0: as always */
     bool live;               /* is there a library? */
     pyr_store *store;        /* open, or NULL */
     bool made;               /* the store was */
@@ -51,8 +52,9 @@ typedef struct world {
 enum {
     STORY_CHANGES = 1, /* makes something; else it only looks */
     STORY_FIRST = 2,   /* part of the beginning */
-    STORY_PARTIAL = 4, /* may leave a version that changes nothing, if it
-                          fails: pyr_append() */
+    STORY_VERSION = 4, /* makes a version; if it fails after it was given its
+                          number, a version that changes nothing is left, */
+    STORY_SHAPES = 8,  /* but for the shape: pyr_append(), pyr_resize() */
 };
 
 typedef struct story_op {

@@ -77,7 +77,8 @@ run_open(world *w)
     int err = 0;
     story_close(w);
     if (w->live) {
-        pyr_store_options options = {.data = w->dirs};
+        pyr_store_options options = {.data = w->dirs,
+                                     .lease_ms = w->lease_ms};
         CALL(w, err,
              pyr_open_with(w->path, w->made ? 0 : PYR_OPEN_CREATE, &options,
                            &w->store));
@@ -637,11 +638,11 @@ run_status(world *w)
 const story_op story_ops[] = {
     {"open", STORY_CHANGES | STORY_FIRST, 2, run_open},
     {"create", STORY_CHANGES | STORY_FIRST, 1, run_create},
-    {"write", STORY_CHANGES, 6, run_write},
-    {"write_list", STORY_CHANGES, 4, run_write_list},
-    {"batch", STORY_CHANGES, 3, run_batch},
-    {"resize", STORY_CHANGES, 2, run_resize},
-    {"append", STORY_CHANGES | STORY_PARTIAL, 3, run_append},
+    {"write", STORY_CHANGES | STORY_VERSION, 6, run_write},
+    {"write_list", STORY_CHANGES | STORY_VERSION, 4, run_write_list},
+    {"batch", STORY_CHANGES | STORY_VERSION, 3, run_batch},
+    {"resize", STORY_CHANGES | STORY_VERSION | STORY_SHAPES, 2, run_resize},
+    {"append", STORY_CHANGES | STORY_VERSION | STORY_SHAPES, 3, run_append},
     {"clone", STORY_CHANGES, 1, run_clone},
     {"tag", STORY_CHANGES, 1, run_tag},
     {"untag", STORY_CHANGES, 1, run_untag},

@@ -3,6 +3,7 @@
  */
 #include "engine/local/local.h"
 
+#include "base/io.h"
 #include "base/sys.h"
 
 #include <errno.h>
@@ -28,16 +29,15 @@ pyri_path_join(char *out, size_t room, const char *path, const char *name)
 int
 pyri_path_lock(const char *path, int *fd)
 {
-    *fd = pyri_sys_open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    *fd = PYRI_RETRY(
+        pyri_sys_open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (*fd < 0)
         return pyri_fail_errno(errno, "%s", path);
-    while (pyri_sys_flock(*fd, LOCK_EX) < 0)
-        if (errno != EINTR) {
-            int err = pyri_fail_errno(errno, "%s: lock", path);
-            pyri_sys_close(*fd);
-            return err;
-        }
-    return 0;
+    if (PYRI_RETRY(pyri_sys_flock(*fd, LOCK_EX)) == 0)
+        return 0;
+    int err = pyri_fail_errno(errno, "%s: lock", path);
+    pyri_sys_close(*fd);
+    return err;
 }
 
 static ssize_t
@@ -45,9 +45,7 @@ read_all(int fd, char *out, size_t room)
 {
     size_t size = 0;
     while (size < room) {
-        ssize_t n = pyri_sys_read(fd, out + size, room - size);
-        if (n < 0 && errno == EINTR)
-            continue;
+        ssize_t n = PYRI_RETRY(pyri_sys_read(fd, out + size, room - size));
         if (n < 0)
             return -1;
         if (n == 0)
@@ -60,7 +58,7 @@ read_all(int fd, char *out, size_t room)
 int
 pyri_file_read(const char *path, char *out, size_t room)
 {
-    int fd = pyri_sys_open(path, O_RDONLY | O_CLOEXEC);
+    int fd = PYRI_RETRY(pyri_sys_open(path, O_RDONLY | O_CLOEXEC));
     if (fd < 0)
         return pyri_fail_errno(errno, "%s", path);
     ssize_t size = read_all(fd, out, room);
@@ -79,9 +77,7 @@ static int
 write_all(int fd, const char *text, size_t size)
 {
     while (size > 0) {
-        ssize_t n = pyri_sys_write(fd, text, size);
-        if (n < 0 && errno == EINTR)
-            continue;
+        ssize_t n = PYRI_RETRY(pyri_sys_write(fd, text, size));
         if (n < 0)
             return -1;
         text += n;
@@ -93,10 +89,11 @@ write_all(int fd, const char *text, size_t size)
 int
 pyri_path_sync(const char *path)
 {
-    int fd = pyri_sys_open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int fd = PYRI_RETRY(
+        pyri_sys_open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (fd < 0)
         return pyri_fail_errno(errno, "%s", path);
-    int rc = pyri_sys_fsync(fd), errnum = errno;
+    int rc = PYRI_RETRY(pyri_sys_fsync(fd)), errnum = errno;
     pyri_sys_close(fd);
     return rc < 0 ? pyri_fail_errno(errnum, "%s", path) : 0;
 }
@@ -119,12 +116,12 @@ pyri_file_write(const char *path, const char *text, bool durable)
     int n = snprintf(temp, sizeof temp, "%s.new", path);
     if (n < 0 || (size_t)n >= sizeof temp)
         return pyri_fail(PYR_EINVAL, "%s: the path is too long", path);
-    int fd = pyri_sys_open(temp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC,
-                           0666);
+    int fd = PYRI_RETRY(pyri_sys_open(
+        temp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
     if (fd < 0)
         return pyri_fail_errno(errno, "%s", temp);
     bool ok = write_all(fd, text, strlen(text)) == 0 &&
-              (!durable || pyri_sys_fsync(fd) == 0);
+              (!durable || PYRI_RETRY(pyri_sys_fsync(fd)) == 0);
     int errnum = errno;
     pyri_sys_close(fd);
     if (ok && pyri_sys_rename(temp, path) == 0)

@@ -25,6 +25,7 @@
  */
 #include "engine/local/local.h"
 
+#include "base/io.h"
 #include "base/sys.h"
 
 #include <dirent.h>
@@ -77,28 +78,33 @@ number_of(const char *text, unsigned *out)
            v <= UINT_MAX;
 }
 
-static bool
+/* Returns 0, or PYR_EFORMAT without a text. */
+static int
 read_fact(pyri_format *f, const char *line)
 {
     const char *v;
     if ((v = after(line, "format")))
-        return number_of(v, &f->number);
+        return number_of(v, &f->number) ? 0 : PYR_EFORMAT;
     if ((v = after(line, "lease_ms")))
-        return number_of(v, &f->lease_ms) && f->lease_ms > 0;
+        return number_of(v, &f->lease_ms) && f->lease_ms > 0 ? 0 : PYR_EFORMAT;
     if ((v = after(line, "uuid"))) {
         bool fits = strlen(v) == sizeof f->uuid - 1;
         if (fits)
             memcpy(f->uuid, v, sizeof f->uuid);
-        return fits;
+        return fits ? 0 : PYR_EFORMAT;
     }
     if ((v = after(line, "durability"))) {
         f->durability = strcmp(v, "os") == 0 ? PYR_DURABILITY_OS
                                              : PYR_DURABILITY_COMMIT;
-        return strcmp(v, "os") == 0 || strcmp(v, "commit") == 0;
+        return strcmp(v, "os") == 0 || strcmp(v, "commit") == 0 ? 0
+                                                                 : PYR_EFORMAT;
     }
-    if ((v = after(line, "data")) && *v && f->ndata < PYRI_MAX_DIRS)
-        return (f->data[f->ndata] = pyri_sys_strdup(v)) && ++f->ndata;
-    return false;
+    if (!(v = after(line, "data")) || !*v || f->ndata == PYRI_MAX_DIRS)
+        return PYR_EFORMAT;
+    if (!(f->data[f->ndata] = pyri_sys_strdup(v)))
+        return pyri_fail_nomem("the path of a data directory");
+    f->ndata++;
+    return 0;
 }
 
 static int
@@ -108,8 +114,9 @@ parse(const char *path, char *text, pyri_format *f)
     if (!line || strcmp(line, "pyramid store") != 0)
         return garbled(path, line ? line : "");
     while ((line = strtok_r(NULL, "\n", &save)) && strcmp(line, "end") != 0) {
-        if (!read_fact(f, line))
-            return garbled(path, line);
+        int err = read_fact(f, line);
+        if (err < 0)
+            return err == PYR_EFORMAT ? garbled(path, line) : err;
         if (f->number > PYRI_STORE_FORMAT)
             return pyri_fail(PYR_EFORMAT, "%s: a store of format %u; this "
                              "library understands formats up to %d: use a "
@@ -171,8 +178,9 @@ static int
 make_uuid(char out[PYRI_UUID_TEXT])
 {
     uint8_t b[16];
-    if (pyri_sys_getrandom(b, sizeof b, 0) != (ssize_t)sizeof b)
-        return pyri_fail_errno(errno, "random numbers");
+    int errnum = pyri_io_random(b, sizeof b);
+    if (errnum)
+        return pyri_fail_errno(errnum, "random numbers");
     snprintf(out, PYRI_UUID_TEXT, "%02x%02x%02x%02x-%02x%02x-%02x%02x-"
              "%02x%02x-%02x%02x%02x%02x%02x%02x", b[0], b[1], b[2], b[3], b[4],
              b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13], b[14],

@@ -85,9 +85,22 @@ empty_directory(const char *path)
 }
 
 static int
+open_live(const char *path, MDB_env **out)
+{
+    pyri_env_plan plan = {.path = path,
+                          .map_sizes = {UINT64_C(1) << 32, UINT64_C(1) << 30,
+                                        UINT64_C(1) << 27},
+                          .flags = MDB_NOSYNC | MDB_NOMETASYNC};
+    return pyri_env_open(&plan, out);
+}
+
+/* LMDB's file is made before boot is written: if that fails half-way, as on a
+ * full disk, the next one begins anew. */
+static int
 reset(pyri_site *s)
 {
     char path[PATH_MAX], text[IDENTITY];
+    MDB_env *env;
     int err = pyri_path_join(path, sizeof path, s->path, "live");
     if (err < 0)
         return err;
@@ -95,8 +108,10 @@ reset(pyri_site *s)
         return pyri_fail_errno(errno, "%s", path);
     if ((err = empty_directory(path)) < 0 ||
         (err = pyri_meta_drop_unpublished(s)) < 0 ||
-        (err = identity(s, text)) < 0 ||
-        (err = pyri_path_join(path, sizeof path, s->path, "live/boot")) < 0)
+        (err = identity(s, text)) < 0 || (err = open_live(path, &env)) < 0)
+        return err;
+    mdb_env_close(env);
+    if ((err = pyri_path_join(path, sizeof path, s->path, "live/boot")) < 0)
         return err;
     return pyri_file_write(path, text, false);
 }
@@ -112,11 +127,7 @@ open_parts(pyri_site *s)
     if ((err = pyri_path_join(path, sizeof path, s->path, "live")) < 0 ||
         (err = pyri_path_join(wake, sizeof wake, s->path, "live/wake")) < 0)
         return err;
-    pyri_env_plan plan = {.path = path,
-                          .map_sizes = {UINT64_C(1) << 32, UINT64_C(1) << 30,
-                                        UINT64_C(1) << 27},
-                          .flags = MDB_NOSYNC | MDB_NOMETASYNC};
-    if ((err = pyri_env_open(&plan, &s->live)) < 0 ||
+    if ((err = open_live(path, &s->live)) < 0 ||
         (err = pyri_env_read(s->live, &txn)) < 0)
         return err;
     int rc = mdb_dbi_open(txn, NULL, 0, &s->live_db);

@@ -19,6 +19,7 @@
  */
 #include "engine/local/local.h"
 
+#include "base/io.h"
 #include "base/sys.h"
 
 #include <errno.h>
@@ -80,7 +81,7 @@ open_file(pyri_site *s, uint64_t key, int *fd, uint64_t *size)
     if (err < 0)
         return err;
     pyri_segment_name(name, (uint32_t)key);
-    *fd = pyri_sys_openat(dirfd, name, O_RDONLY | O_CLOEXEC);
+    *fd = PYRI_RETRY(pyri_sys_openat(dirfd, name, O_RDONLY | O_CLOEXEC));
     if (*fd < 0)
         return fail_segment(s, key, errno);
     if (pyri_sys_fstat(*fd, &st) < 0) {
@@ -96,7 +97,7 @@ static int
 check_header(pyri_site *s, uint64_t key, int fd)
 {
     uint8_t header[PYRI_SEGMENT_HEADER];
-    ssize_t n = pyri_sys_pread(fd, header, sizeof header, 0);
+    ssize_t n = pyri_io_pread(fd, header, sizeof header, 0);
     if (n < 0)
         return fail_segment(s, key, errno);
     if (n != (ssize_t)sizeof header)

@@ -75,13 +75,17 @@ open_all(pyri_site *s, bool may_write)
     return err;
 }
 
-static bool
-may_write(const char *path)
+static int
+may_write(const char *path, bool *may)
 {
     char name[PATH_MAX];
-    return pyri_sys_access(path, W_OK) == 0 &&
-           pyri_path_join(name, sizeof name, path, "data.mdb") == 0 &&
-           pyri_sys_access(name, W_OK) == 0;
+    int err = pyri_path_join(name, sizeof name, path, "data.mdb");
+    if (err < 0)
+        return err;
+    *may = pyri_sys_access(path, W_OK) == 0 && pyri_sys_access(name, W_OK) == 0;
+    if (*may || errno == EACCES || errno == EPERM || errno == EROFS)
+        return 0;
+    return pyri_fail_errno(errno, "%s", name);
 }
 
 /* LMDB would make a new file, and the store would seem to be empty. */
@@ -93,10 +97,12 @@ check_there(const char *path)
     int err = pyri_path_join(name, sizeof name, path, "data.mdb");
     if (err < 0)
         return err;
-    if (pyri_sys_stat(name, &st) < 0 && errno == ENOENT)
+    if (pyri_sys_stat(name, &st) == 0)
+        return 0;
+    if (errno == ENOENT)
         return pyri_fail(PYR_ECORRUPT, "%s: the metadata of this store is "
                                        "missing", name);
-    return 0;
+    return pyri_fail_errno(errno, "%s", name);
 }
 
 static bool
@@ -179,7 +185,10 @@ pyri_meta_open(pyri_site *s, bool readonly)
         return err;
     if ((err = check_there(path)) < 0)
         return err;
-    s->meta_readonly = !may_write(path);
+    bool may;
+    if ((err = may_write(path, &may)) < 0)
+        return err;
+    s->meta_readonly = !may;
     if (s->meta_readonly && !readonly)
         return pyri_fail(PYR_EREADONLY, "no permission to write to %s", path);
     if ((err = pyri_path_lock(s->path, &fd)) < 0)

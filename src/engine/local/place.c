@@ -21,6 +21,7 @@
 
 #include "base/bytes.h"
 #include "base/checked.h"
+#include "base/io.h"
 #include "base/sys.h"
 #include "engine/local/env.h"
 
@@ -93,7 +94,8 @@ open_directory(pyri_site *s, size_t i)
     int err = check_mark(s, i);
     if (err < 0)
         return err;
-    d->fd = pyri_sys_open(d->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    d->fd = PYRI_RETRY(
+        pyri_sys_open(d->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (d->fd >= 0)
         return 0;
     pyri_fail_errno(errno, "data directory %s", d->path);

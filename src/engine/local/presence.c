@@ -15,6 +15,7 @@
 #include "engine/local/local.h"
 
 #include "base/bytes.h"
+#include "base/io.h"
 #include "base/sys.h"
 #include "engine/local/env.h"
 
@@ -52,7 +53,8 @@ pyri_presence_open(pyri_site *s)
     int err = pyri_path_join(path, sizeof path, s->path, "live/presence");
     if (err < 0)
         return err;
-    s->presence.fd = pyri_sys_open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    s->presence.fd = PYRI_RETRY(
+        pyri_sys_open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666));
     return s->presence.fd < 0 ? pyri_fail_errno(errno, "%s", path) : 0;
 }
 
@@ -76,9 +78,10 @@ lock_slot(pyri_site *s)
 static int
 join(pyri_site *s)
 {
-    if (pyri_sys_getrandom(&s->presence.writer, sizeof s->presence.writer, 0) <
-        0)
-        return pyri_fail_errno(errno, "random numbers");
+    int errnum =
+        pyri_io_random(&s->presence.writer, sizeof s->presence.writer);
+    if (errnum)
+        return pyri_fail_errno(errnum, "random numbers");
     s->presence.writer |= 1; /* 0 is nobody */
     int err = lock_slot(s);
     s->presence.member = err == 0;

@@ -31,6 +31,7 @@
 #include "base/bytes.h"
 #include "base/fault.h"
 #include "base/hash.h"
+#include "base/io.h"
 #include "base/sys.h"
 
 #include <assert.h>
@@ -116,13 +117,15 @@ create_file(pyri_site *s, pyri_segment *g)
 {
     char name[16];
     for (int i = 0; i < NAME_TRIES; i++) {
-        if (pyri_sys_getrandom(&g->where.id, sizeof g->where.id, 0) < 0)
-            return pyri_fail_errno(errno, "random numbers");
+        int errnum = pyri_io_random(&g->where.id, sizeof g->where.id);
+        if (errnum)
+            return pyri_fail_errno(errnum, "random numbers");
         if (g->where.id == 0)
             continue;
         pyri_segment_name(name, g->where.id);
-        g->fd = pyri_sys_openat(g->dirfd, name,
-                                O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        g->fd = PYRI_RETRY(
+            pyri_sys_openat(g->dirfd, name,
+                            O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
         if (g->fd >= 0)
             return 0;
         if (errno != EEXIST)
@@ -141,9 +144,9 @@ pyri_segment_make(pyri_site *s, pyri_segment *g)
     if (err < 0)
         return err;
     make_header(s, g->where.id, header);
-    ssize_t n = pyri_sys_pwrite(g->fd, header, sizeof header, 0);
-    if (n != (ssize_t)sizeof header)
-        err = fail_at(s, g, n < 0 ? errno : ENOSPC);
+    int errnum = pyri_io_pwrite(g->fd, header, sizeof header, 0);
+    if (errnum)
+        err = fail_at(s, g, errnum);
     if (err == 0)
         err = pyri_place_enter(s, g->where);
     if (err < 0) {
@@ -166,10 +169,10 @@ take_over(pyri_site *s, pyri_segment *g, bool *ok)
     char name[16];
     struct stat st;
     pyri_segment_name(name, g->where.id);
-    g->fd = pyri_sys_openat(g->dirfd, name, O_RDWR | O_CLOEXEC);
+    g->fd = PYRI_RETRY(pyri_sys_openat(g->dirfd, name, O_RDWR | O_CLOEXEC));
     *ok = g->fd >= 0 && pyri_sys_fstat(g->fd, &st) == 0 &&
           (uint64_t)st.st_size < PYRI_SEGMENT_FULL &&
-          pyri_sys_pread(g->fd, header, sizeof header, 0) ==
+          pyri_io_pread(g->fd, header, sizeof header, 0) ==
               (ssize_t)sizeof header &&
           pyri_segment_check(s, header, g->where.dir, g->where.id) == 0;
     bool empty = false;
@@ -363,9 +366,9 @@ pyri_segment_sync_file(pyri_segment *g)
 {
     if (PYRI_FAULT_FAILS("segment.poison") < 0)
         return EIO;
-    if (pyri_sys_fdatasync(g->fd) < 0)
+    if (PYRI_RETRY(pyri_sys_fdatasync(g->fd)) < 0)
         return errno;
-    if (!g->entry_synced && pyri_sys_fsync(g->dirfd) < 0)
+    if (!g->entry_synced && PYRI_RETRY(pyri_sys_fsync(g->dirfd)) < 0)
         return errno;
     g->entry_synced = true;
     return 0;

@@ -4,6 +4,7 @@
 #include "engine/local/local.h"
 
 #include "base/checked.h"
+#include "base/io.h"
 #include "base/sys.h"
 
 #include <dirent.h>
@@ -24,7 +25,8 @@ is_segment(const char *name)
 static int
 sum_segments(int fd, pyr_data_dir *out)
 {
-    int own = pyri_sys_openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int own = PYRI_RETRY(
+        pyri_sys_openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     DIR *d = own < 0 ? NULL : pyri_sys_fdopendir(own);
     if (!d) {
         int err = pyri_fail_errno(errno, "data directory %s", out->path);

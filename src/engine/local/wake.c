@@ -10,6 +10,7 @@
  */
 #include "engine/local/local.h"
 
+#include "base/io.h"
 #include "base/sys.h"
 #include "engine/local/env.h"
 
@@ -57,14 +58,15 @@ int
 pyri_wake_open(const char *path, pyri_wake **out)
 {
     *out = NULL;
-    int fd = pyri_sys_open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    int fd = PYRI_RETRY(
+        pyri_sys_open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666));
     if (fd < 0)
         return pyri_fail_errno(errno, "%s", path);
     struct stat st;
     void *at = MAP_FAILED;
     if (pyri_sys_fstat(fd, &st) == 0 &&
         ((size_t)st.st_size >= sizeof(pyri_wake) ||
-         pyri_sys_ftruncate(fd, sizeof(pyri_wake)) == 0))
+         PYRI_RETRY(pyri_sys_ftruncate(fd, sizeof(pyri_wake))) == 0))
         at = pyri_sys_mmap(NULL, sizeof(pyri_wake), PROT_READ | PROT_WRITE,
                            MAP_SHARED, fd, 0);
     int errnum = errno;

@@ -1,0 +1,50 @@
+/*
+ * base/io.c - going on where a system call was interrupted, or did only part.
+ */
+#include "base/io.h"
+
+ssize_t
+pyri_io_pread(int fd, void *out, size_t size, off_t at)
+{
+    size_t done = 0;
+    while (done < size) {
+        ssize_t n = PYRI_RETRY(pyri_sys_pread(fd, (char *)out + done,
+                                              size - done, at + (off_t)done));
+        if (n < 0)
+            return -1;
+        if (n == 0)
+            break;
+        done += (size_t)n;
+    }
+    return (ssize_t)done;
+}
+
+int
+pyri_io_pwrite(int fd, const void *data, size_t size, off_t at)
+{
+    size_t done = 0;
+    while (done < size) {
+        ssize_t n = PYRI_RETRY(pyri_sys_pwrite(fd, (const char *)data + done,
+                                               size - done, at + (off_t)done));
+        if (n < 0)
+            return errno;
+        if (n == 0)
+            return ENOSPC;
+        done += (size_t)n;
+    }
+    return 0;
+}
+
+int
+pyri_io_random(void *out, size_t size)
+{
+    size_t done = 0;
+    while (done < size) {
+        ssize_t n = PYRI_RETRY(
+            pyri_sys_getrandom((char *)out + done, size - done, 0));
+        if (n < 0)
+            return errno;
+        done += (size_t)n;
+    }
+    return 0;
+}

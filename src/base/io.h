@@ -1,0 +1,31 @@
+/*
+ * base/io.h - going on where a system call was interrupted, or did only part.
+ *
+ *   int fd = PYRI_RETRY(pyri_sys_open(path, O_RDONLY | O_CLOEXEC));
+ */
+#ifndef PYRI_BASE_IO_H
+#define PYRI_BASE_IO_H
+
+#include "base/sys.h"
+
+#include <errno.h>
+
+/* The result of a call that returns -1 on failure, made again as long as a
+ * signal interrupts it. */
+#define PYRI_RETRY(call)                                                       \
+    __extension__({                                                            \
+        __typeof__(call) pyri_retry_result;                                    \
+        do                                                                     \
+            pyri_retry_result = (call);                                        \
+        while (pyri_retry_result == -1 && errno == EINTR);                     \
+        pyri_retry_result;                                                     \
+    })
+
+/* Bytes read, fewer only at the end of the file; -1 and errno. */
+ssize_t pyri_io_pread(int fd, void *out, size_t size, off_t at);
+
+/* These return 0, or an errno. */
+int pyri_io_pwrite(int fd, const void *data, size_t size, off_t at);
+int pyri_io_random(void *out, size_t size);
+
+#endif
