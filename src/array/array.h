@@ -16,6 +16,7 @@
 #include "version/version.h"
 
 #include <pyramid/array.h>
+#include <pyramid/keep.h>
 #include <pyramid/version.h>
 
 /* --- arrays (schema.c, catalog.c) ---------------------------------------- */
@@ -54,6 +55,8 @@ int pyri_schema_decode(pyri_bytes bytes, pyri_schema *s);
 int pyri_array_create(pyri_engine *e, const char *name, pyri_schema *schema,
                       const char *attributes);
 int pyri_array_open(pyri_engine *e, const char *name, pyri_array **out);
+/* By id; it has no name then but the id. */
+int pyri_array_open_id(pyri_engine *e, uint64_t id, pyri_array **out);
 void pyri_array_close(pyri_array *a);
 int pyri_array_list(pyri_engine *e, pyr_name_fn *each, void *ctx);
 int pyri_array_attributes(pyri_array *a, pyri_buf *out);
@@ -108,6 +111,9 @@ int pyri_history(pyri_array *a, pyr_version first, pyr_version last,
 /* --- doing things -------------------------------------------------------- */
 
 int pyri_read(pyri_array *a, pyr_version v, const pyri_part *parts, size_t n);
+/* `afresh` trusts nothing that was verified or written before. */
+int pyri_read_snapshot(pyri_snapshot *s, const pyri_part *parts, size_t n,
+                       bool afresh);
 
 typedef struct pyri_write_how {
     bool nowait;
@@ -134,5 +140,10 @@ int pyri_diff(pyri_array *a, pyr_version va, pyr_version vb, pyr_box_fn *each,
               void *ctx);
 int pyri_last_change(pyri_array *a, pyr_version v, const pyri_box *box,
                      pyr_version *out);
+
+/* --- copies (copies.c) --------------------------------------------------- */
+
+int pyri_copy_array(pyri_array *from, pyri_engine *e, const char *name,
+                    const pyr_copy_spec *spec, pyr_copied *out);
 
 #endif

@@ -53,6 +53,7 @@ typedef struct pyri_fetch {
 typedef struct pyri_fetcher {
     pyri_array *array;
     pyri_reader *reader;
+    bool afresh; /* verify all, also what was verified before */
     pyri_blob_get *gets; /* two per link: its head, and what is needed of its
                             payload */
     size_t ngets, gets_room;

@@ -248,4 +248,12 @@ typedef int pyri_diff_fn(void *ctx, const uint64_t *pos,
 int pyri_tree_diff(const pyri_tree *a, const pyri_tree *b, pyri_diff_fn *each,
                    void *ctx);
 
+typedef int pyri_newer_fn(void *ctx, const uint64_t *pos,
+                          const pyri_node *leaf);
+
+/* Visit the leaves of a snapshot that are newer than a label. Whatever else a
+ * version up to that one had stored is as it was, but for cuts. */
+int pyri_tree_newer(const pyri_tree *t, uint64_t after, pyri_newer_fn *each,
+                    void *ctx);
+
 #endif
