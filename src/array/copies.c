@@ -41,7 +41,7 @@ typedef struct copying {
     uint64_t done, total; /* for progress */
     uint64_t *pins;      /* labels that clones of `from` begin with */
     size_t npins;
-    pyri_copy_state state;
+    pyri_copy_state state, noted; /* as it is, and as it is stored */
     pyr_copied out;
 } copying;
 
@@ -115,19 +115,32 @@ pyri_copy_state_get(const pyri_array *a, pyri_copy_state *s)
 }
 
 int
-pyri_copy_state_put(const pyri_array *a, const pyri_copy_state *s)
+pyri_copy_state_put(const pyri_array *a, pyri_copy_state *was,
+                    const pyri_copy_state *s)
 {
     pyri_key k = pyri_key_id("copy/", a->id);
-    pyri_buf bytes = {0};
+    pyri_buf old = {0}, bytes = {0};
+    pyri_copy_state_encode(was, &old);
     pyri_copy_state_encode(s, &bytes);
-    pyri_edit put = {.kind = PYRI_EDIT_PUT,
-                     .key = pyri_key_bytes(&k),
-                     .value = {bytes.data, bytes.size}};
-    int err = pyri_buf_check(&bytes, "the record of a copy");
+    pyri_edit edits[] = {{.kind = PYRI_EDIT_SAME,
+                          .key = pyri_key_bytes(&k),
+                          .value = {old.data, old.size}},
+                         {.kind = PYRI_EDIT_PUT,
+                          .key = pyri_key_bytes(&k),
+                          .value = {bytes.data, bytes.size}}};
+    int err = pyri_buf_check(&old, "the record of a copy");
     if (err == 0)
-        err = pyri_engine_edit(a->engine, &put, 1);
+        err = pyri_buf_check(&bytes, "the record of a copy");
     if (err == 0)
+        err = pyri_engine_edit(a->engine, edits, 2);
+    if (err == PYR_EFENCED)
+        err = pyri_fail(PYR_EFENCED, "another process copies to array '%s'",
+                        a->name);
+    if (err == 0) {
+        *was = *s;
         PYRI_FAULT("copy.noted");
+    }
+    pyri_buf_fini(&old);
     pyri_buf_fini(&bytes);
     return err;
 }
@@ -219,7 +232,8 @@ open_copy(copying *c, pyri_engine *e, const char *name)
     }
     if (err < 0)
         return err;
-    err = pyri_copy_state_get(c->to, &c->state);
+    err = pyri_copy_state_get(c->to, &c->noted);
+    c->state = c->noted;
     if (err == PYR_ENOTFOUND ||
         (err == 0 && (c->state.source != c->from->id ||
                       c->to->first != c->from->first)))
@@ -378,7 +392,7 @@ next_window(copying *c)
             err = 0; /* forgotten just now */
     }
     s->n = kept;
-    return err < 0 ? err : pyri_copy_state_put(c->to, s);
+    return err < 0 ? err : pyri_copy_state_put(c->to, &c->noted, s);
 }
 
 /* --- copying ------------------------------------------------------------- */

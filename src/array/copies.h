@@ -33,7 +33,10 @@ void pyri_copy_state_encode(const pyri_copy_state *s, pyri_buf *out);
 int pyri_copy_state_decode(pyri_bytes bytes, pyri_copy_state *s);
 /* PYR_ENOTFOUND if the array is no copy. */
 int pyri_copy_state_get(const pyri_array *a, pyri_copy_state *s);
-int pyri_copy_state_put(const pyri_array *a, const pyri_copy_state *s);
+/* Change it from what it was; *was becomes that. PYR_EFENCED if another copy
+ * has changed it meanwhile. */
+int pyri_copy_state_put(const pyri_array *a, pyri_copy_state *was,
+                        const pyri_copy_state *s);
 
 /* --- making the array (origin.c) ----------------------------------------- */
 

@@ -192,11 +192,12 @@ make_origin(pyri_array *from, pyri_engine *e, const char *name, uint64_t owner,
     pyri_replay p = {.from = from, .to = *out, .label = from->first};
     if (err == 0 && from->first)
         err = pyri_replay_version(&p);
+    pyri_copy_state was = state;
     state.done.label = from->first;
     if (err == 0 && from->first)
         err = pyri_replay_hash(*out, from->first, true, &state.done.hash);
     if (err == 0)
-        err = pyri_copy_state_put(*out, &state);
+        err = pyri_copy_state_put(*out, &was, &state);
     if (err < 0) {
         pyri_array_close(*out);
         *out = NULL;
