@@ -278,10 +278,14 @@ typedef struct progress {
     uint64_t total, done;
     int64_t began, drawn; /* ns */
     bool shown;
+    bool steps; /* counts something else than bytes */
 } progress;
 
 void progress_begin(progress *p, const args *a, uint64_t bytes);
 void progress_add(progress *p, uint64_t bytes);
+/* The same for work that is counted in steps; how many is told later. */
+void progress_begin_steps(progress *p, const args *a);
+void progress_steps(progress *p, uint64_t done, uint64_t total);
 void progress_end(progress *p);
 void progress_clear(void); /* makes room for another line */
 

@@ -15,13 +15,13 @@
 
 extern const verb verb_init, verb_create, verb_write, verb_append, verb_read,
     verb_stat, verb_ls, verb_info, verb_log, verb_diff, verb_last, verb_tag,
-    verb_clone, verb_resize, verb_attrs, verb_wait, verb_status;
+    verb_clone, verb_copy, verb_resize, verb_attrs, verb_wait, verb_status;
 
 static const verb *const verbs[] = {
     &verb_init, &verb_create, &verb_write, &verb_append, &verb_read,
     &verb_stat, &verb_ls,     &verb_info,  &verb_log,    &verb_diff,
     &verb_last, &verb_tag,    &verb_clone, &verb_resize, &verb_attrs,
-    &verb_wait, &verb_status,
+    &verb_wait, &verb_status, &verb_copy,
 };
 
 #define NVERBS (sizeof verbs / sizeof verbs[0])

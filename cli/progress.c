@@ -27,6 +27,21 @@ progress_begin(progress *p, const args *a, uint64_t bytes)
     p->shown = !a->quiet && bytes > LARGE && isatty(STDERR_FILENO);
 }
 
+void
+progress_begin_steps(progress *p, const args *a)
+{
+    *p = (progress){.began = now(), .steps = true};
+    p->shown = !a->quiet && isatty(STDERR_FILENO);
+}
+
+void
+progress_steps(progress *p, uint64_t done, uint64_t total)
+{
+    p->total = total ? total : 1;
+    p->done = 0;
+    progress_add(p, total ? done : 0);
+}
+
 static void
 draw(progress *p, int64_t time)
 {
@@ -35,9 +50,11 @@ draw(progress *p, int64_t time)
     double speed = seconds > 0 ? (double)p->done / seconds : 0;
     double left = speed > 0 ? (double)(p->total - p->done) / speed : 0;
     int filled = (int)(part * WIDTH);
-    fprintf(stderr, "\r[%.*s%*s] %3.0f%%  %.0f MB/s  %d:%02d left\033[K",
-            filled, "##############################", WIDTH - filled, "",
-            part * 100, speed / 1e6, (int)(left / 60), (int)left % 60);
+    fprintf(stderr, "\r[%.*s%*s] %3.0f%%  ", filled,
+            "##############################", WIDTH - filled, "", part * 100);
+    if (!p->steps)
+        fprintf(stderr, "%.0f MB/s  ", speed / 1e6);
+    fprintf(stderr, "%d:%02d left\033[K", (int)(left / 60), (int)left % 60);
     fflush(stderr);
     on_screen = true;
     p->drawn = time;
