@@ -349,6 +349,9 @@ make(moving *m)
     PYRI_FAULT("copy.synced");
     if (err == 0)
         err = pyri_commit_given(&draft);
+    if (err == PYR_EFENCED)
+        err = pyri_fail(PYR_EFENCED, "others write or copy to array '%s'",
+                        m->p->to->name);
     PYRI_FAULT("copy.published");
     m->draft = NULL;
     pyri_draft_fini(&draft);
