@@ -1,7 +1,7 @@
 # bash completion for pyramid(1).
 
 _pyramid_verbs='init create write append read stat ls info log diff last tag
-clone resize attrs wait status'
+clone resize attrs wait status copy'
 
 _pyramid_options()
 {
@@ -22,6 +22,7 @@ _pyramid_options()
     tag) echo "--delete $common" ;;
     resize) echo "--shape $common" ;;
     wait) echo "--timeout $common" ;;
+    copy) echo "--versions $common" ;;
     *) echo "$common" ;;
     esac
 }
@@ -88,7 +89,8 @@ _pyramid()
     --data) COMPREPLY=($(compgen -d -- "$cur")) ;;
     -o | --output) COMPREPLY=($(compgen -f -- "$cur")) ;;
     --shape | --chunk | --fill | --level | --attrs | --lease | --at | \
-        --message | -m | --axis | --box | -n | --number | --timeout) ;;
+        --message | -m | --axis | --box | -n | --number | --timeout | \
+        --versions) ;;
     *)  if [ -n "$store" ] && [ -z "$array" ]; then
             IFS=$'\n'
             COMPREPLY=($(compgen -W \

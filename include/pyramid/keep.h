@@ -146,12 +146,19 @@ typedef struct pyr_copied {
 
 /*
  * Copy snapshots of an array into another store, under a name that is free or
- * that an earlier copy of the same array has: then it goes on from there.
- * Versions keep their numbers, provenance and tags; what they share they share
- * again. Every snapshot is read back and compared before the next. `spec` and
- * `out` may be NULL.
+ * that an earlier copy of the same array has: then it goes on from there, to
+ * newer ones. Versions keep their numbers, provenance and tags; what they share
+ * they share again; those that are not copied are missing, as if forgotten.
+ * Every snapshot is read back and compared before the next. The source may be
+ * written to meanwhile. Version 0 of a clone is a snapshot of its parent: it is
+ * found in a copy of that in the same store, or put into one, NAME.origin.
+ * `spec` and `out` may be NULL. See docs/backup.md.
  *
- * Errors: PYR_EEXIST if the name is taken by something else.
+ * Errors: PYR_EEXIST if the name is taken by something else, or others wrote to
+ *         the copy; PYR_ENOVERSION if a version that is named is not there;
+ *         PYR_EINVAL if one was left out when newer ones were copied, or they
+ *         do not ascend; PYR_EFENCED if others write to the copy now;
+ *         PYR_ECORRUPT if cells are damaged, here or there.
  */
 PYR_API int pyr_copy(pyr_array *from, pyr_store *to, const char *name,
                      const pyr_copy_spec *spec, pyr_copied *out);

@@ -117,6 +117,9 @@ int pyri_history(pyri_array *a, pyr_version first, pyr_version last,
 /* --- doing things -------------------------------------------------------- */
 
 int pyri_read(pyri_array *a, pyr_version v, const pyri_part *parts, size_t n);
+/* `afresh` trusts nothing that was verified or written before. */
+int pyri_read_snapshot(pyri_snapshot *s, const pyri_part *parts, size_t n,
+                       bool afresh);
 
 typedef struct pyri_write_how {
     bool nowait;
@@ -151,5 +154,10 @@ int pyri_forget(pyri_array *a, pyr_version first, pyr_version last,
 int pyri_reclaim(pyri_engine *e, const pyr_progress *progress,
                  pyr_reclaimed *out);
 int pyri_version_usage(pyri_array *a, pyr_version v, pyr_usage *out);
+
+/* --- copies (copies.c) --------------------------------------------------- */
+
+int pyri_copy_array(pyri_array *from, pyri_engine *e, const char *name,
+                    const pyr_copy_spec *spec, pyr_copied *out);
 
 #endif

@@ -35,10 +35,10 @@ now_ns(void)
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-/* Put a schema whose line is complete but for the new array at its end. */
-static int
-put_array(pyri_engine *e, const char *name, pyri_schema *s,
-          const char *attributes, const pyri_edit *kept)
+int
+pyri_array_put(pyri_engine *e, const char *name, pyri_schema *s,
+               const char *attributes, const pyri_edit *kept,
+               const pyri_bytes *copy)
 {
     pyri_buf schema = {0};
     uint8_t id_bytes[8];
@@ -46,8 +46,10 @@ put_array(pyri_engine *e, const char *name, pyri_schema *s,
     int err = new_id(&self->array);
     if (err < 0)
         return err;
-    s->created_ns = now_ns();
-    snprintf(s->who, sizeof s->who, "%s", pyri_record_who());
+    if (!s->who[0]) {
+        s->created_ns = now_ns();
+        snprintf(s->who, sizeof s->who, "%s", pyri_record_who());
+    }
     pyri_store64(id_bytes, self->array);
     pyri_schema_encode(s, &schema);
     pyri_key by_name = pyri_key_name(name), by_id = pyri_key_id("array/", self->array),
@@ -57,7 +59,9 @@ put_array(pyri_engine *e, const char *name, pyri_schema *s,
     pyri_key child =
         pyri_key_child(pyri_lineage_owner(&s->lineage, self->first),
                        self->array);
-    const pyri_edit edits[] = {
+    pyri_key copied = pyri_key_id("copy/", self->array);
+    size_t n = 4;
+    pyri_edit edits[7] = {
         {.kind = PYRI_EDIT_CREATE,
          .key = pyri_key_bytes(&by_name),
          .value = {id_bytes, 8}},
@@ -72,13 +76,19 @@ put_array(pyri_engine *e, const char *name, pyri_schema *s,
          .version = self->first,
          .ndim = s->ndim,
          .shape = s->form.shape},
-        {.kind = PYRI_EDIT_PUT,
-         .key = pyri_key_bytes(&child),
-         .value = {first, 8}},
-        kept ? *kept : (pyri_edit){0},
     };
+    if (kept) {
+        edits[n++] = (pyri_edit){.kind = PYRI_EDIT_PUT,
+                                 .key = pyri_key_bytes(&child),
+                                 .value = {first, 8}};
+        edits[n++] = *kept;
+    }
+    if (copy)
+        edits[n++] = (pyri_edit){.kind = PYRI_EDIT_PUT,
+                                 .key = pyri_key_bytes(&copied),
+                                 .value = *copy};
     if ((err = pyri_buf_check(&schema, "the record of an array")) == 0)
-        err = pyri_engine_edit(e, edits, kept ? 6 : 4);
+        err = pyri_engine_edit(e, edits, n);
     if (err == PYR_EEXIST)
         err = pyri_fail(PYR_EEXIST, "array '%s' exists already", name);
     pyri_buf_fini(&schema);
@@ -115,7 +125,7 @@ put_and_open(pyri_engine *e, const char *name, pyri_schema *schema,
     pyri_array *a = NULL;
     if (out && !(a = new_array(e, name)))
         return pyri_fail_nomem("an array");
-    int err = put_array(e, name, schema, attributes, kept);
+    int err = pyri_array_put(e, name, schema, attributes, kept, NULL);
     if (err < 0 || !out) {
         free(a);
         return err;
@@ -283,38 +293,49 @@ pyri_array_set_attributes(pyri_array *a, const char *json)
 /* --- clones -------------------------------------------------------------- */
 
 int
+pyri_clone_schema(const pyri_array *a, uint64_t label, const pyri_form *form,
+                  pyri_schema *clone)
+{
+    *clone = a->schema;
+    clone->who[0] = 0;
+    int err = pyri_form_copy(&clone->form, form);
+    if (err < 0)
+        return err;
+    /* ancestors that the snapshot is older than have no part in it */
+    pyri_lineage *l = &clone->lineage;
+    while (l->n > 1 && l->line[l->n - 1].first >= label)
+        l->n--;
+    if (l->n == PYRI_MAX_LINE) {
+        pyri_form_fini(&clone->form);
+        return pyri_fail(PYR_EINVAL, "'%s' is a clone of a clone %d times over",
+                         a->name, PYRI_MAX_LINE);
+    }
+    l->line[l->n++].first = label;
+    snprintf(clone->clone_of, sizeof clone->clone_of, "%s", a->name);
+    clone->clone_version = label - a->first;
+    return 0;
+}
+
+int
 pyri_clone(pyri_array *a, pyr_version v, const char *name, pyri_array **out)
 {
     pyri_snapshot s;
-    pyri_schema clone = a->schema;
+    pyri_schema clone;
     pyri_buf attributes = {0};
     int err = pyri_snapshot_open(a, v, &s);
     if (err < 0)
         return err;
     uint64_t label = s.label;
-    err = pyri_form_copy(&clone.form, &s.record.form);
+    err = pyri_clone_schema(a, label, &s.record.form, &clone);
     pyri_snapshot_close(&s);
     if (err < 0)
         return err;
-    /* ancestors that the snapshot is older than have no part in it */
-    while (clone.lineage.n > 1 &&
-           clone.lineage.line[clone.lineage.n - 1].first >= label)
-        clone.lineage.n--;
-    if (clone.lineage.n == PYRI_MAX_LINE) {
-        err = pyri_fail(PYR_EINVAL, "'%s' is a clone of a clone %d times over",
-                        a->name, PYRI_MAX_LINE);
-        goto out;
-    }
-    clone.lineage.line[clone.lineage.n++].first = label;
-    snprintf(clone.clone_of, sizeof clone.clone_of, "%s", a->name);
-    clone.clone_version = label - a->first;
     pyri_key gone;
     pyri_edit kept = pyri_edit_kept(a, label, &gone);
     if ((err = pyri_array_attributes(a, &attributes)) == 0)
         err = put_and_open(a->engine, name, &clone,
                            (const char *)attributes.data, &kept, out);
     err = pyri_fail_kept(a, label, err);
-out:
     pyri_form_fini(&clone.form);
     pyri_buf_fini(&attributes);
     return err;

@@ -54,6 +54,7 @@ typedef struct pyri_fetcher {
     pyri_array *array;
     pyri_reader *reader;
     bool past_caches;    /* cells are more than these would hold */
+    bool afresh; /* verify all, also what was verified before */
     pyri_blob_get *gets; /* two per link: its head, and what is needed of its
                             payload */
     size_t ngets, gets_room;

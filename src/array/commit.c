@@ -290,6 +290,9 @@ meet_rivals(making *m, const pyri_flights *below, const uint64_t *shape)
         before = f->shape;
     }
     m->nrivals = below->n;
+    if (err == 0 && m->d->given)
+        err = pyri_form_change(&m->form, m->label, m->d->given->least,
+                               s->chunk);
     if (err == 0)
         err = pyri_form_change(&m->form, m->label, shape, s->chunk);
     if (err == 0)
@@ -384,6 +387,13 @@ encode_record(const making *m, const pyri_build *build, pyri_buf *out)
                      .time_ns = clock_ns(CLOCK_REALTIME),
                      .who = pyri_record_who(),
                      .message = d->message};
+    if (d->given) {
+        r.claim = d->given->record->claim;
+        r.time_ns = d->given->record->time_ns;
+        r.source = d->given->record->source;
+        r.who = d->given->record->who;
+        r.expression = d->given->record->expression;
+    }
     if (d->kind == PYR_KIND_NOTHING)
         r.claim = (pyri_claim){.ndim = d->claim.ndim};
     for (size_t i = m->nrivals; i-- > 0;) { /* the newest that has nodes */
@@ -416,6 +426,10 @@ open_base(making *m, pyri_reader *r, pyri_flights *below)
     int err = pyri_engine_latest(a->engine, r, a->id, &latest, NULL);
     if (err < 0)
         return err;
+    if (m->d->given && latest >= m->label)
+        return pyri_fail(PYR_EFENCED, "others wrote to array '%s'", a->name);
+    if (m->d->given)
+        below->base = latest;
     if (latest >= m->label)
         latest = m->label - 1; /* someone resolved us: we shall be told */
     size_t landed = latest > below->base ? (size_t)(latest - below->base) : 0;
@@ -445,7 +459,8 @@ complete(making *m, const pyri_build *build, pyri_bytes record,
         c.needs_array = pyri_lineage_owner(&d->array->schema.lineage, d->seen);
         c.needs = d->seen;
     }
-    err = pyri_engine_complete(d->array->engine, &c);
+    err = d->given ? pyri_engine_import(d->array->engine, &c)
+                   : pyri_engine_complete(d->array->engine, &c);
     *latest = c.latest;
     d->doubtful = err < 0 && err != PYR_EFENCED && err != PYR_ENOVERSION;
     if (err == 0)
@@ -595,6 +610,15 @@ pyri_commit(pyri_draft *d, const uint64_t *shape, uint64_t *label,
     }
     pyri_flights_fini(&below);
     return err;
+}
+
+int
+pyri_commit_given(pyri_draft *d)
+{
+    pyri_flights none = {0};
+    uint64_t latest;
+    return make(d, d->given->label, d->given->record->form.shape, &none,
+                &latest);
 }
 
 int

@@ -34,8 +34,16 @@ typedef struct pyri_painted {
     int nfloor;
 } pyri_painted;
 
+/* What a version brings along that is a copy of another one. */
+typedef struct pyri_given {
+    uint64_t label;            /* its own; above the newest that there is */
+    const pyri_record *record; /* kind, claim, provenance; form.shape */
+    const uint64_t *least;     /* what its shape shrank to on the way there */
+} pyri_given;
+
 typedef struct pyri_draft {
     pyri_array *array;
+    const pyri_given *given; /* NULL: it is a version of our own */
     pyr_kind kind;
     pyri_claim claim;
     pyri_painted *painted;
@@ -111,6 +119,10 @@ int pyri_sum_after(const pyri_array *a, const pyri_tree *t,
  * published by then. */
 int pyri_commit(pyri_draft *d, const uint64_t *shape, uint64_t *label,
                 uint64_t *latest);
+
+/* Make a version that is given, at once, without taking it: it is there when
+ * this returns, or nothing is. PYR_EFENCED if others write to the array. */
+int pyri_commit_given(pyri_draft *d);
 
 /* The same in two steps, for a draft that needs to know its version's shape
  * before it can store its cells. */

@@ -636,6 +636,10 @@ pyri_fetch_run(pyri_fetcher *f, pyri_fetch *jobs, size_t n)
     if (err == 0 && f->ngets)
         err = pyri_engine_get_blobs(f->array->engine, f->reader, f->gets,
                                     f->ngets);
+    for (size_t i = 0; f->afresh && i < f->ngets; i++) {
+        f->gets[i].trusted = false;
+        f->gets[i].seen = NULL;
+    }
     for (size_t i = 0; i < n && err == 0; i++) {
         if (!any_masked(f, &jobs[i]))
             err = lay_all(f, &jobs[i]);

@@ -9,6 +9,7 @@
  *   child/ID/ID2    array ID2 is a clone that begins with a version that array
  *                   ID made: its label (8)
  *   gone/ID         version 0 of this clone was forgotten (empty but for a 1)
+ *   copy/ID         the array is a copy: of which one, and how far (copies.c)
  */
 #ifndef PYRI_ARRAY_KEYS_H
 #define PYRI_ARRAY_KEYS_H
@@ -27,6 +28,16 @@ pyri_key pyri_key_tag(uint64_t id, const char *tag);
 pyri_key pyri_key_child(uint64_t parent, uint64_t child);
 /* The name in a key from byte `skip` on; false if it cannot be one. */
 bool pyri_key_rest(pyri_bytes key, size_t skip, char name[PYR_MAX_NAME + 1]);
+
+/* Put a schema whose line is complete but for the new array at its end; `kept`
+ * makes it a clone, `copy` a copy (the value of copy/ID). Who made it and when
+ * is set unless it is there already. */
+int pyri_array_put(pyri_engine *e, const char *name, pyri_schema *s,
+                   const char *attributes, const pyri_edit *kept,
+                   const pyri_bytes *copy);
+/* The schema of a clone that begins with a snapshot of `a`; end its form. */
+int pyri_clone_schema(const pyri_array *a, uint64_t label,
+                      const pyri_form *form, pyri_schema *clone);
 
 /* The edit that refuses, with PYR_ENOVERSION or PYR_EFENCED, if a snapshot of
  * the array is forgotten by then. `k` is memory for it. */

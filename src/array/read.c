@@ -26,6 +26,7 @@ enum {
 
 typedef struct reading {
     pyri_array *array;
+    bool afresh; /* see pyri_fetcher */
     pyri_snapshot *snap;
     const pyri_part *part;
     bool box; /* the part is one */
@@ -47,7 +48,8 @@ fetch_group(void *ctx, size_t i, unsigned worker)
     reading *r = ctx;
     size_t first = i * GROUP, n = r->n - first;
     pyri_fetcher f = {.array = r->array,
-                      .past_caches = r->fetcher.past_caches};
+                      .past_caches = r->fetcher.past_caches,
+                      .afresh = r->afresh};
     int err = pyri_engine_begin(r->array->engine, &f.reader);
     if (err < 0)
         return err;
@@ -282,29 +284,40 @@ read_parts(reading *r, const pyri_part *parts, size_t n)
 }
 
 int
-pyri_read(pyri_array *a, pyr_version v, const pyri_part *parts, size_t n)
+pyri_read_snapshot(pyri_snapshot *snap, const pyri_part *parts, size_t n,
+                   bool afresh)
 {
-    pyri_snapshot snap;
     reading r;
-    int err = pyri_snapshot_open(a, v, &snap);
-    if (err < 0)
-        return err;
+    pyri_array *a = snap->array;
     r.array = a;
-    r.snap = &snap;
+    r.afresh = afresh;
+    r.snap = snap;
     r.jobs = r.few;
     r.links = (pyri_chain){0};
     r.room = FEW;
     r.n = 0;
     r.bytes = 0;
-    r.fetcher = (pyri_fetcher){.array = a, .reader = snap.reader};
+    r.fetcher = (pyri_fetcher){
+        .array = a, .reader = snap->reader, .afresh = afresh};
     r.scratch = NULL;
     r.scratch_size = 0;
-    err = read_parts(&r, parts, n);
+    int err = read_parts(&r, parts, n);
     if (r.jobs != r.few)
         free(r.jobs);
     pyri_chain_fini(&r.links);
     pyri_fetcher_fini(&r.fetcher);
     free(r.scratch);
+    return err;
+}
+
+int
+pyri_read(pyri_array *a, pyr_version v, const pyri_part *parts, size_t n)
+{
+    pyri_snapshot snap;
+    int err = pyri_snapshot_open(a, v, &snap);
+    if (err < 0)
+        return err;
+    err = pyri_read_snapshot(&snap, parts, n, false);
     pyri_snapshot_close(&snap);
     return pyri_snapshot_explain(a, snap.label, err);
 }

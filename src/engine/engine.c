@@ -322,6 +322,15 @@ pyri_engine_complete(pyri_engine *e, pyri_complete *c)
 }
 
 int
+pyri_engine_import(pyri_engine *e, pyri_complete *c)
+{
+    for (size_t i = 0; i < c->nnodes; i++)
+        assert(key_fits(c->nodes[i].key));
+    int err = check_writable(e, "copy a version");
+    return err < 0 ? err : e->ops->import(e, c);
+}
+
+int
 pyri_engine_wait(pyri_engine *e, uint64_t array, uint64_t version,
                  int timeout_ms)
 {

@@ -305,6 +305,12 @@ typedef struct pyri_engine_ops {
      * stored, if the version has a record already: someone resolved it (or if
      * it was never given). */
     int (*complete)(pyri_engine *e, pyri_complete *c);
+    /* The same for a version that nobody took, above the newest published one,
+     * which publishes it at once: for copies, whose numbers are given. Those in
+     * between are as if they had been published, and had gone. PYR_EFENCED,
+     * and nothing stored, if any version of the array is in flight, or if this
+     * one is not above the newest. */
+    int (*import)(pyri_engine *e, pyri_complete *c);
     /* Wait until `version` is published, at most timeout_ms: PYR_ETIMEOUT.
      * May return early with PYR_ETIMEOUT, e.g. when a writer died. */
     int (*wait)(pyri_engine *e, uint64_t array, uint64_t version,
@@ -378,6 +384,7 @@ int pyri_engine_take(pyri_engine *e, const pyri_take *take,
 int pyri_engine_renew(pyri_engine *e, pyri_ticket *ticket);
 int pyri_engine_flights(pyri_engine *e, uint64_t array, pyri_flights *out);
 int pyri_engine_complete(pyri_engine *e, pyri_complete *c);
+int pyri_engine_import(pyri_engine *e, pyri_complete *c);
 int pyri_engine_wait(pyri_engine *e, uint64_t array, uint64_t version,
                      int timeout_ms);
 int pyri_engine_get_version(pyri_engine *e, pyri_reader *r, uint64_t array,

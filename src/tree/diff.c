@@ -104,3 +104,47 @@ pyri_tree_diff(const pyri_tree *a, const pyri_tree *b, pyri_diff_fn *each,
     side sb = {.label = b->root, .stored = b->root_level};
     return compare_nodes(&p, b->grid->levels, pos, sa, sb);
 }
+
+/* --- leaves that are newer ------------------------------------------------ */
+
+typedef struct newer {
+    const pyri_tree *t;
+    uint64_t after;
+    pyri_newer_fn *each;
+    void *ctx;
+} newer;
+
+static int
+visit_newer(const newer *n, int level, const uint64_t *pos, side s)
+{
+    const pyri_grid *g = n->t->grid;
+    pyri_box shown;
+    int err;
+    if (s.label <= n->after || !pyri_grid_shown(g, level, pos, &shown))
+        return 0;
+    if ((err = open_side(n->t, &s, level, pos)) < 0)
+        return err;
+    if (level == 0)
+        return s.open ? n->each(n->ctx, pos, &s.node)
+                      : pyri_fail(PYR_ECORRUPT, "a node of the tree is damaged");
+    int bits = g->norder - (level - 1) * PYRI_FAN_BITS;
+    unsigned slots = 1u << (bits < PYRI_FAN_BITS ? bits : PYRI_FAN_BITS);
+    for (unsigned slot = 0; slot < slots && err == 0; slot++) {
+        uint64_t child[PYR_MAX_DIMS];
+        side c;
+        pyri_grid_child(g, level, pos, slot, child);
+        if ((err = child_side(&s, slot, &c)) == 0)
+            err = visit_newer(n, level - 1, child, c);
+    }
+    return err;
+}
+
+int
+pyri_tree_newer(const pyri_tree *t, uint64_t after, pyri_newer_fn *each,
+                void *ctx)
+{
+    newer n = {t, after, each, ctx};
+    uint64_t pos[PYR_MAX_DIMS] = {0};
+    side root = {.label = t->root, .stored = t->root_level};
+    return visit_newer(&n, t->grid->levels, pos, root);
+}

@@ -270,4 +270,12 @@ int pyri_tree_alone(const pyri_tree *t, const pyri_tree *older,
                     uint64_t older_label, const pyri_tree *const *others,
                     size_t nothers, const pyri_alone_out *out);
 
+typedef int pyri_newer_fn(void *ctx, const uint64_t *pos,
+                          const pyri_node *leaf);
+
+/* Visit the leaves of a snapshot that are newer than a label. Whatever else a
+ * version up to that one had stored is as it was, but for cuts. */
+int pyri_tree_newer(const pyri_tree *t, uint64_t after, pyri_newer_fn *each,
+                    void *ctx);
+
 #endif

@@ -26,7 +26,7 @@ CODES = {"i8": "b", "u8": "B", "i16": "h", "u16": "H", "i32": "i", "u32": "I",
          "i64": "q", "u64": "Q", "f32": "f", "f64": "d"}
 VERBS = ["init", "create", "write", "append", "read", "stat", "ls", "info",
          "log", "diff", "last", "tag", "clone", "resize", "attrs", "wait",
-         "status"]
+         "status", "copy"]
 tests = []
 
 
@@ -189,6 +189,7 @@ def help_lists_the_promised_options():
         "ls": "long", "info": "version", "log": "number reverse",
         "diff": "cells", "last": "box version", "tag": "delete",
         "clone": "version", "resize": "shape", "wait": "timeout",
+        "copy": "versions",
     }
     for verb, options in promised.items():
         out = text(verb, "--help")
@@ -709,6 +710,89 @@ def clones_start_as_a_snapshot():
           ("t", 1, 0))
     equal(parsed("log", "s", "u")[0]["kind"], "clone")
     bad(1, "clone", "s", "t", "u", says="u")
+
+
+def history(store, array):
+    return [{k: v for k, v in change.items()}
+            for change in parsed("log", store, array)]
+
+
+@test
+def a_copy_is_the_same_array_elsewhere():
+    fill_counting()
+    for at in ["0,0", "2,3", "1,1"]:
+        save("one.npy", array_npy("i32", (1, 1), [77]))
+        good("write", "s", "t", "--at", at, "-m", "at " + at, "one.npy")
+    good("tag", "s", "t", "best", "2")
+    good("attrs", "s", "t", '{"unit": "K"}')
+    done = parsed("copy", "s", "t", "backup")
+    equal([(x["array"], x["name"], x["versions"]) for x in done],
+          [("t", "t", 4)])
+    equal(history("backup", "t"), history("s", "t"))
+    for version in range(5):
+        equal(text("read", "backup", "t", "--version", version),
+              text("read", "s", "t", "--version", version))
+    equal(text("tag", "backup", "t"), text("tag", "s", "t"))
+    equal(text("attrs", "backup", "t"), text("attrs", "s", "t"))
+    equal(parsed("copy", "s", "t", "backup")[0]["versions"], 0)
+    good("write", "s", "t", "--at", "0,1", "one.npy")
+    equal(text("copy", "s", "t", "backup"), "t: 1 version, 4 B\n")
+    equal(history("backup", "t"), history("s", "t"))
+
+
+@test
+def some_versions_can_be_copied():
+    fill_counting()
+    for at in range(6):
+        save("one.npy", array_npy("i32", (1, 1), [at]))
+        good("write", "s", "t", "--at", "0,0", "one.npy")
+    good("tag", "s", "t", "best", "3")
+    for name, versions in [("a", "best,5..6"), ("b", "6,3,5"),
+                           ("c", "3..3,5..latest,-1,6")]:
+        want = [0, 3, 5, 6] + [7] * (name == "c")
+        equal(parsed("copy", "s", "t@" + versions, "d", name)[0]["versions"],
+              len(want) - 1)
+        equal([x["version"] for x in parsed("log", "d", name)][::-1], want)
+        for version in want:
+            equal(text("read", "d", name, "--version", version),
+                  text("read", "s", "t", "--version", version))
+    bad(1, "read", "d", "a", "--version", "4", says="4")
+    bad(1, "copy", "s", "t", "d", "a", "--versions", "1,7", says="version 1")
+    bad(1, "copy", "s", "t@9", "d", says="9")
+    bad(1, "copy", "s", "t@nobody", "d", says="nobody")
+    for versions in ["5..3", "1,,2", "", "1..x", "..", "1..2..3"]:
+        bad(2, "copy", "s", "t", "d", "--versions", versions)
+    bad(2, "copy", "s", "d", "--versions", "1", says="--versions")
+
+
+@test
+def a_store_is_copied_with_its_clones():
+    fill_counting()
+    good("clone", "s", "t", "a-clone")
+    save("one.npy", array_npy("i32", (1, 1), [5]))
+    good("write", "s", "a-clone", "one.npy")
+    good("create", "s", "other", "--shape", "3", "--type", "u8")
+    done = parsed("copy", "s", "d")
+    equal([x["name"] for x in done], ["other", "t", "a-clone"])
+    equal(text("ls", "-l", "d"), text("ls", "-l", "s"))
+    for array in ["t", "a-clone", "other"]:
+        equal(history("d", array), history("s", array))
+        equal(text("read", "d", array), text("read", "s", array))
+    good("copy", "s", "a-clone", "alone")
+    equal(text("ls", "alone"), "a-clone\na-clone.origin\n")
+    equal(history("alone", "a-clone"), history("s", "a-clone"))
+    equal(text("read", "alone", "a-clone"), text("read", "s", "a-clone"))
+
+
+@test
+def a_copy_does_not_take_a_name_that_is_taken():
+    fill_counting()
+    good("create", "d", "t", "--shape", "3", "--type", "u8")
+    bad(1, "copy", "s", "t", "d", says="another name")
+    bad(1, "copy", "s", "nobody", "d", says="nobody")
+    bad(1, "copy", "nowhere", "d", says="nowhere")
+    good("copy", "s", "t", "d", "u")
+    equal(text("read", "d", "u"), text("read", "s", "t"))
 
 
 @test

@@ -52,6 +52,9 @@ static const check_case all_engines[] = {
     T(many_threads_put_and_get_blobs_at_once),
     T(another_handle_reads_a_blob_as_soon_as_it_is_put),
 
+    T(an_imported_version_is_the_newest_at_once),
+    T(versions_that_were_passed_over_have_gone),
+    T(nothing_is_imported_beside_writers_or_below_the_newest),
     T(versions_are_given_one_after_another),
     T(an_array_begins_after_the_version_it_was_made_with),
     T(a_taker_learns_all_that_is_in_flight_below_it),

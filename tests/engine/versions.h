@@ -567,4 +567,70 @@ many_threads_take_and_complete_at_once(void)
     pyri_engine_close(e);
 }
 
+/* --- versions that nobody took -------------------------------------------- */
+
+static int
+import(pyri_engine *e, uint64_t version, const char *record)
+{
+    uint64_t shape[2] = {SHAPE[0] + version, SHAPE[1]};
+    pyri_complete c = {.array = ARRAY,
+                       .version = version,
+                       .shape = shape,
+                       .record = text(record)};
+    int err = pyri_engine_import(e, &c);
+    if (err == 0)
+        CHECK(c.latest == version);
+    return err;
+}
+
+static void
+an_imported_version_is_the_newest_at_once(void)
+{
+    pyri_engine *e = fresh_with_array();
+    OK(import(e, 1, "one"));
+    OK(import(e, 7, "seven"));
+    CHECK(latest(e, ARRAY) == 7);
+    CHECK(version_is(e, ARRAY, 1, "one"));
+    CHECK(version_is(e, ARRAY, 7, "seven"));
+    pyri_ticket t = take(e, ARRAY, "");
+    CHECK(t.version == 8 && t.before[0] == SHAPE[0] + 7);
+    OK(complete(e, &t, "eight"));
+    CHECK(latest(e, ARRAY) == 8);
+    pyri_engine_close(e);
+}
+
+static void
+versions_that_were_passed_over_have_gone(void)
+{
+    pyri_engine *e = fresh_with_array();
+    OK(import(e, 100000, "far"));
+    pyri_reader *r;
+    pyri_version_get v;
+    OK(pyri_engine_begin(e, &r));
+    for (uint64_t i = 1; i < 100000; i += 999) {
+        OK(pyri_engine_get_version(e, r, ARRAY, i, &v));
+        CHECK(!v.found && v.forgotten);
+    }
+    pyri_engine_end(e, r);
+    pyri_engine_close(e);
+}
+
+static void
+nothing_is_imported_beside_writers_or_below_the_newest(void)
+{
+    pyri_engine *e = fresh_with_array();
+    pyri_ticket t = take(e, ARRAY, "");
+    FAILS(PYR_EFENCED, import(e, 1, "late"));
+    FAILS(PYR_EFENCED, import(e, 5, "late"));
+    CHECK(latest(e, ARRAY) == 0);
+    OK(complete(e, &t, "mine"));
+    FAILS(PYR_EFENCED, import(e, 1, "late"));
+    CHECK(version_is(e, ARRAY, 1, "mine"));
+    OK(import(e, 5, "five"));
+    FAILS(PYR_EFENCED, import(e, 5, "again"));
+    FAILS(PYR_EFENCED, import(e, 3, "below"));
+    CHECK(version_is(e, ARRAY, 5, "five"));
+    pyri_engine_close(e);
+}
+
 #endif

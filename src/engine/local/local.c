@@ -404,6 +404,13 @@ local_complete(pyri_engine *e, pyri_complete *c)
 }
 
 static int
+local_import(pyri_engine *e, pyri_complete *c)
+{
+    int err = check_site(site_of(e));
+    return err < 0 ? err : pyri_import(site_of(e), c);
+}
+
+static int
 local_wait(pyri_engine *e, uint64_t array, uint64_t version, int timeout_ms)
 {
     int err = check_site(site_of(e));
@@ -516,6 +523,7 @@ const pyri_engine_ops pyri_engine_local = {
     .renew = local_renew,
     .flights = local_flights,
     .complete = local_complete,
+    .import = local_import,
     .wait = local_wait,
     .get_version = local_get_version,
     .scan_versions = local_scan_versions,

@@ -386,6 +386,10 @@ int pyri_ticket_stuck(pyri_site *s, uint64_t array, uint64_t version,
  * is published. */
 int pyri_ticket_check(pyri_site *s, uint64_t array, uint64_t version);
 /* How many versions of all arrays are in flight. */
+/* PYR_EFENCED if any version above `head` is in flight. Through a write
+ * transaction, so that none is taken before that ends. */
+int pyri_ticket_none(pyri_site *s, struct MDB_txn *live, struct MDB_txn *meta,
+                     uint64_t array, const pyri_head *head);
 int pyri_ticket_count(pyri_site *s, uint64_t *out);
 int64_t pyri_now_ns(void); /* CLOCK_MONOTONIC */
 
@@ -401,6 +405,8 @@ typedef struct pyri_publisher {
 
 void pyri_publisher_init(pyri_publisher *p);
 int pyri_publish(pyri_site *s, pyri_complete *c);
+/* Publish a version that nobody took. */
+int pyri_import(pyri_site *s, pyri_complete *c);
 
 /* --- live.c: what is valid for one boot of the machine ------------------- */
 

@@ -20,6 +20,7 @@
 #include "engine/local/env.h"
 
 #include <stdio.h>
+#include <string.h>
 
 enum { CHECK_READERS = 256 }; /* publications from one look to the next */
 
@@ -190,6 +191,61 @@ run_batch(pyri_site *s, pyri_request *first)
     for (pyri_request *r = first; r; r = r->next)
         if (r->err == 0 && r->c->latest != r->before)
             pyri_wake_all(s->wake, r->c->array);
+}
+
+/* --- versions that nobody took -------------------------------------------- */
+
+static int
+import_one(pyri_site *s, MDB_txn *live, MDB_txn *txn, pyri_complete *c)
+{
+    pyri_head head;
+    pyri_edit needs = {.array = c->needs_array, .version = c->needs};
+    int err = pyri_meta_head(s, txn, c->array, &head);
+    if (err < 0 ||
+        (err = pyri_ticket_none(s, live, txn, c->array, &head)) < 0)
+        return err;
+    if (c->version <= head.latest)
+        return pyri_fail(PYR_EFENCED, "array %llu has version %llu already",
+                         (unsigned long long)c->array,
+                         (unsigned long long)head.latest);
+    if (c->needs && (err = pyri_meta_kept(s, txn, &needs)) < 0)
+        return err;
+    if ((err = pyri_meta_put_version(s, txn, c, head.ndim)) < 0 ||
+        (err = pyri_meta_put_nodes(s, txn, c)) < 0 ||
+        (err = pyri_blobs_name(s, txn, c)) < 0)
+        return err;
+    head.latest = c->latest = c->version;
+    memcpy(head.shape, c->shape, (size_t)head.ndim * sizeof head.shape[0]);
+    return pyri_meta_put_head(s, txn, c->array, &head);
+}
+
+/* The live transaction comes first, as in taking, and lasts until the version
+ * is published: so nobody takes a number that is passed over. */
+int
+pyri_import(pyri_site *s, pyri_complete *c)
+{
+    MDB_txn *live, *txn;
+    int err = pyri_env_write(s->live, &live);
+    if (err < 0)
+        return err;
+    if ((err = pyri_env_write(s->meta, &txn)) < 0) {
+        mdb_txn_abort(live);
+        return err;
+    }
+    if ((err = import_one(s, live, txn, c)) == 0) {
+        PYRI_FAULT("publish.commit");
+        err = pyri_env_commit(txn, "publish a version");
+    } else {
+        mdb_txn_abort(txn);
+    }
+    mdb_txn_abort(live);
+    if (err == 0)
+        PYRI_FAULT("publish.done");
+    if (err == 0 || !is_refusal(err))
+        pyri_blobs_named(s, c); /* stored, or lost: not tried again */
+    if (err == 0)
+        pyri_wake_all(s->wake, c->array);
+    return err;
 }
 
 /* --- the queue ----------------------------------------------------------- */

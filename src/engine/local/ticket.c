@@ -438,6 +438,21 @@ pyri_ticket_stuck(pyri_site *s, uint64_t array, uint64_t version,
     return err;
 }
 
+int
+pyri_ticket_none(pyri_site *s, MDB_txn *live, MDB_txn *meta, uint64_t array,
+                 const pyri_head *head)
+{
+    pyri_flights f = {0};
+    int err = list_flights(s, live, meta, array, head, true, &f);
+    if (err == 0 && f.n)
+        err = pyri_fail(PYR_EFENCED, "array %llu is written to by others: its "
+                        "version %llu is in flight", (unsigned long long)array,
+                        (unsigned long long)f.list[0].version);
+    empty_flights(&f);
+    pyri_buf_fini(&f.claims);
+    return err;
+}
+
 static int
 count_tickets(pyri_site *s, MDB_txn *live, MDB_txn *meta, uint64_t *out)
 {

@@ -470,6 +470,7 @@ const pyri_engine_ops pyri_engine_mem = {
     .renew = pyri_mem_renew,
     .flights = pyri_mem_flights,
     .complete = pyri_mem_complete,
+    .import = pyri_mem_import,
     .wait = pyri_mem_wait,
     .get_version = pyri_mem_get_version,
     .scan_versions = pyri_mem_scan_versions,

@@ -151,6 +151,7 @@ int pyri_mem_take(pyri_engine *e, const pyri_take *take, pyri_ticket *ticket,
 int pyri_mem_renew(pyri_engine *e, pyri_ticket *ticket);
 int pyri_mem_flights(pyri_engine *e, uint64_t array, pyri_flights *out);
 int pyri_mem_complete(pyri_engine *e, pyri_complete *c);
+int pyri_mem_import(pyri_engine *e, pyri_complete *c);
 int pyri_mem_wait(pyri_engine *e, uint64_t array, uint64_t version,
                   int timeout_ms);
 int pyri_mem_get_version(pyri_engine *e, pyri_reader *r, uint64_t array,

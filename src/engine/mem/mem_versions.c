@@ -398,6 +398,43 @@ pyri_mem_complete(pyri_engine *e, pyri_complete *c)
     return err;
 }
 
+static int
+import_locked(pyri_mem_store *s, pyri_complete *c)
+{
+    head *h = NULL;
+    pyri_edit needs = {.array = c->needs_array, .version = c->needs};
+    int err = find_head(s, c->array, &h);
+    if (err == 0 && (h->n || c->version <= h->latest))
+        err = pyri_fail(PYR_EFENCED,
+                        "array %llu is written to by others; its version %llu "
+                        "cannot be set",
+                        (unsigned long long)c->array,
+                        (unsigned long long)c->version);
+    if (err == 0 && c->needs)
+        err = pyri_mem_kept(s, &needs);
+    if (err < 0 || (err = store_version(s, c)) < 0)
+        return err;
+    h->latest = c->latest = c->version;
+    copy_shape(h, h->shape, c->shape);
+    pthread_cond_broadcast(&s->published);
+    return 0;
+}
+
+int
+pyri_mem_import(pyri_engine *e, pyri_complete *c)
+{
+    pyri_mem_store *s = pyri_mem_store_of(e);
+    int err = PYRI_FAULT_FAILS("publish.commit");
+    if (err < 0)
+        return err;
+    pthread_mutex_lock(&s->lock);
+    err = import_locked(s, c);
+    pthread_mutex_unlock(&s->lock);
+    if (err == 0)
+        PYRI_FAULT("publish.done");
+    return err;
+}
+
 int
 pyri_mem_wait(pyri_engine *e, uint64_t array, uint64_t version, int timeout_ms)
 {
