@@ -216,14 +216,8 @@ static int
 may_go(reclaiming *x, pyri_vertex v, bool *may)
 {
     holders h = {x, false};
-    pyri_version_get get;
     uint64_t used;
-    int err = pyri_engine_get_version(x->e, x->r, v.array, v.label, &get);
-    if (err < 0 || !get.found || !get.forgotten) {
-        *may = false; /* a mark gone wrong */
-        return err;
-    }
-    err = oldest_in_use(x->e, v.array, &used);
+    int err = oldest_in_use(x->e, v.array, &used);
     if (err == 0)
         err = pyri_family_clones(&x->family, x->r, v.array, v.label, v.label,
                                  ask_clone, &h);

@@ -5,9 +5,8 @@
  * version named:
  *
  *   reference (a, b: 8 bytes each, big-endian) ->
- *       array (8), version (8), then the blob's bytes if it is small, else
- *       its size (8): it lies in segment a at offset b. The latter has a seal
- *       (env.h); the bytes of the former have checksums of their own
+ *       array (8), version (8), then the blob's bytes if it is small,
+ *       else its size (8): it lies in segment a at offset b
  *
  * A small blob is not worth a file's sync of its own: it waits in memory until
  * its version completes, and is stored by the transaction that does so. Bit 63
@@ -243,9 +242,8 @@ pyri_blobs_name(pyri_site *s, MDB_txn *txn, const pyri_complete *c)
         err = b->ref.a & PYRI_SMALL_BIT
                   ? name_small(s, txn, key, b->ref,
                                (pyri_bytes){value, OWNER})
-                  : pyri_env_put_sealed(txn, s->blobs_db, key, sizeof key,
-                                        (pyri_bytes){value, sizeof value},
-                                        (pyri_bytes){0});
+                  : pyri_env_put(txn, s->blobs_db, key, sizeof key, value,
+                                 sizeof value);
     }
     return err;
 }
@@ -266,20 +264,13 @@ decode_entry(const MDB_val *key, const MDB_val *value, pyri_named_blob *out)
     const uint8_t *k = key->mv_data, *v = value->mv_data;
     if (key->mv_size != REF_KEY || value->mv_size < OWNER)
         return pyri_fail(PYR_ECORRUPT, "an entry for a blob is damaged");
-    MDB_val bare = *value;
     out->blob.ref = (pyri_ref){pyri_load64_be(k), pyri_load64_be(k + 8)};
-    if (!(out->blob.ref.a & PYRI_SMALL_BIT)) {
-        int err = pyri_env_unseal(k, REF_KEY, &bare);
-        if (err < 0)
-            return err;
-        v = bare.mv_data;
-    }
     out->array = pyri_load64(v);
     out->version = pyri_load64(v + 8);
     out->blob.size = value->mv_size - OWNER;
     if (out->blob.ref.a & PYRI_SMALL_BIT)
         return 0;
-    if (bare.mv_size != EXTENT)
+    if (value->mv_size != EXTENT)
         return pyri_fail(PYR_ECORRUPT, "an entry for a blob is damaged");
     out->blob.size = pyri_load64(v + OWNER);
     return 0;

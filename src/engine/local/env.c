@@ -3,9 +3,7 @@
  */
 #include "engine/local/env.h"
 
-#include "base/bytes.h"
 #include "base/fail.h"
-#include "base/hash.h"
 #include "base/sys.h"
 
 #include <errno.h>
@@ -20,7 +18,6 @@
 enum {
     MAX_READERS = 8192, /* read transactions at once, in all processes */
     MAX_NAMED = 4,
-    SEAL = 8,
     MODE = 0666, /* less the umask */
     NEARLY_NOTHING = 1 << 20 /* bytes left on a full disk */
 };
@@ -215,52 +212,6 @@ pyri_env_put_two(MDB_txn *txn, MDB_dbi db, const void *key, size_t size,
     if (value != small)
         free(value);
     return err;
-}
-
-static uint64_t
-seal_of(const void *key, size_t size, const void *value, size_t value_size)
-{
-    return pyri_hash64(key, size) + pyri_hash64(value, value_size);
-}
-
-int
-pyri_env_put_sealed(MDB_txn *txn, MDB_dbi db, const void *key, size_t size,
-                    pyri_bytes first, pyri_bytes second)
-{
-    uint8_t small[1024], *value = small;
-    size_t all = first.size + second.size;
-    if (all > sizeof small - SEAL && !(value = pyri_sys_malloc(SEAL + all)))
-        return pyri_fail_nomem("a value of metadata");
-    if (first.size)
-        memcpy(value + SEAL, first.data, first.size);
-    if (second.size)
-        memcpy(value + SEAL + first.size, second.data, second.size);
-    pyri_store64(value, seal_of(key, size, value + SEAL, all));
-    int err = pyri_env_put(txn, db, key, size, value, SEAL + all);
-    if (value != small)
-        free(value);
-    return err;
-}
-
-int
-pyri_env_unseal(const void *key, size_t size, MDB_val *value)
-{
-    const uint8_t *at = value->mv_data;
-    if (value->mv_size < SEAL ||
-        pyri_load64(at) != seal_of(key, size, at + SEAL,
-                                   value->mv_size - SEAL))
-        return pyri_fail(PYR_ECORRUPT, "an entry of the metadata fails its "
-                                       "checksum");
-    *value = val_of(at + SEAL, value->mv_size - SEAL);
-    return 0;
-}
-
-int
-pyri_env_get_sealed(MDB_txn *txn, MDB_dbi db, const void *key, size_t size,
-                    MDB_val *out, bool *found)
-{
-    int err = pyri_env_get(txn, db, key, size, out, found);
-    return err < 0 || !*found ? err : pyri_env_unseal(key, size, out);
 }
 
 int

@@ -62,16 +62,6 @@ int pyri_env_put(MDB_txn *txn, MDB_dbi db, const void *key, size_t size,
  * its map, so that the thread sanitizer can trust what it sees.) */
 int pyri_env_put_two(MDB_txn *txn, MDB_dbi db, const void *key, size_t size,
                      pyri_bytes first, pyri_bytes second);
-/*
- * Values with a seal: before them stands the XXH3 of key and value, 8 bytes, so
- * that neither can be mistaken for another's. Getting one takes the seal off,
- * or fails with PYR_ECORRUPT.
- */
-int pyri_env_put_sealed(MDB_txn *txn, MDB_dbi db, const void *key, size_t size,
-                        pyri_bytes first, pyri_bytes second);
-int pyri_env_get_sealed(MDB_txn *txn, MDB_dbi db, const void *key, size_t size,
-                        MDB_val *out, bool *found);
-int pyri_env_unseal(const void *key, size_t size, MDB_val *value);
 int pyri_env_delete(MDB_txn *txn, MDB_dbi db, const void *key, size_t size,
                     bool *found);
 

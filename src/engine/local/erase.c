@@ -88,9 +88,7 @@ send_to_limbo(pyri_site *s, MDB_txn *txn, const pyri_blob *b)
     pyri_store64_be(key + 8, b->ref.a);
     pyri_store64_be(key + 16, b->ref.b);
     pyri_store64(size, b->size);
-    return pyri_env_put_sealed(txn, s->limbo_db, key, sizeof key,
-                               (pyri_bytes){size, sizeof size},
-                               (pyri_bytes){0});
+    return pyri_env_put(txn, s->limbo_db, key, sizeof key, size, sizeof size);
 }
 
 static int

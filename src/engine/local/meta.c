@@ -246,7 +246,7 @@ pyri_meta_find_head(pyri_site *s, MDB_txn *txn, uint64_t array, pyri_head *out,
     uint8_t key[HEAD_KEY];
     MDB_val v;
     head_key(key, array);
-    int err = pyri_env_get_sealed(txn, s->main_db, key, sizeof key, &v, found);
+    int err = pyri_env_get(txn, s->main_db, key, sizeof key, &v, found);
     return err < 0 || !*found ? err : decode_head(&v, array, out);
 }
 
@@ -271,9 +271,8 @@ pyri_meta_put_head(pyri_site *s, MDB_txn *txn, uint64_t array,
     pyri_store64(value + 8, (uint64_t)head->ndim);
     for (int d = 0; d < head->ndim; d++)
         pyri_store64(value + 16 + 8 * d, head->shape[d]);
-    return pyri_env_put_sealed(
-        txn, s->main_db, key, sizeof key,
-        (pyri_bytes){value, 16 + 8 * (size_t)head->ndim}, (pyri_bytes){0});
+    return pyri_env_put(txn, s->main_db, key, sizeof key, value,
+                        16 + 8 * (size_t)head->ndim);
 }
 
 int
@@ -296,8 +295,7 @@ pyri_meta_put_version(pyri_site *s, MDB_txn *txn, const pyri_complete *c,
     for (int d = 0; d < ndim; d++)
         pyri_store64(value + 1 + 8 * d, c->shape[d]);
     pyri_bytes head = {value, 1 + 8 * (size_t)ndim};
-    return pyri_env_put_sealed(txn, s->tree_db, key, sizeof key, head,
-                               c->record);
+    return pyri_env_put_two(txn, s->tree_db, key, sizeof key, head, c->record);
 }
 
 /* Of a version's value that is there at all. */
@@ -307,13 +305,10 @@ ndim_of(const MDB_val *v)
     return *(const uint8_t *)v->mv_data & ~FORGOTTEN;
 }
 
-/* Take off the seal, and see that there is a shape. */
 static int
-check_version(MDB_val *v, uint64_t array, uint64_t version)
+check_version(const MDB_val *v, uint64_t array, uint64_t version)
 {
-    uint8_t key[VERSION_KEY];
-    version_key(key, array, version);
-    if (pyri_env_unseal(key, sizeof key, v) == 0 && v->mv_size >= 1 && ndim_of(v) >= 1 && ndim_of(v) <= PYR_MAX_DIMS &&
+    if (v->mv_size >= 1 && ndim_of(v) >= 1 && ndim_of(v) <= PYR_MAX_DIMS &&
         v->mv_size >= 1 + 8 * (size_t)ndim_of(v))
         return 0;
     return pyri_fail(PYR_ECORRUPT, "the record of version %llu of array %llu "
@@ -546,8 +541,6 @@ pyri_meta_kept(pyri_site *s, MDB_txn *txn, const pyri_edit *e)
     int err = pyri_meta_head(s, txn, e->array, &head);
     if (err == 0)
         err = pyri_env_get(txn, s->tree_db, key, sizeof key, &v, &found);
-    if (err == 0 && found)
-        err = check_version(&v, e->array, e->version);
     if (err < 0)
         return err;
     if (e->version <= head.latest && found && !tell_version(&v).forgotten)
@@ -574,8 +567,8 @@ pyri_meta_mark_forgotten(pyri_site *s, MDB_txn *txn, uint64_t array,
     }
     uint8_t first = (uint8_t)(ndim_of(&v) | FORGOTTEN);
     pyri_bytes rest = {(const uint8_t *)v.mv_data + 1, v.mv_size - 1};
-    return pyri_env_put_sealed(txn, s->tree_db, key, sizeof key,
-                               (pyri_bytes){&first, 1}, rest);
+    return pyri_env_put_two(txn, s->tree_db, key, sizeof key,
+                            (pyri_bytes){&first, 1}, rest);
 }
 
 int
@@ -687,8 +680,7 @@ drop_all_above(pyri_site *s, MDB_txn *txn, bool *any)
         pyri_head head = {0};
         uint64_t array = key.mv_size == HEAD_KEY
             ? pyri_load64_be((const uint8_t *)key.mv_data + 1) : 0;
-        if ((err = pyri_env_unseal(key.mv_data, key.mv_size, &value)) == 0 &&
-            (err = decode_head(&value, array, &head)) == 0 &&
+        if ((err = decode_head(&value, array, &head)) == 0 &&
             (err = drop_above(s, txn, array, head.latest, any)) == 0)
             err = pyri_env_step(cursor, MDB_NEXT, prefix, &key, &value, &more);
     }

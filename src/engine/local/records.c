@@ -13,7 +13,7 @@ pyri_records_get(pyri_site *s, pyri_reader *r, pyri_bytes key,
 {
     MDB_val v;
     *value = (pyri_bytes){0};
-    int err = pyri_env_get_sealed(r->txn, s->records_db, key.data, key.size, &v,
+    int err = pyri_env_get(r->txn, s->records_db, key.data, key.size, &v,
                            found);
     if (err == 0 && *found)
         *value = (pyri_bytes){v.mv_data, v.mv_size};
@@ -33,9 +33,8 @@ pyri_records_scan(pyri_site *s, pyri_reader *r, pyri_bytes prefix,
     err = pyri_env_step(cursor, prefix.size ? MDB_SET_RANGE : MDB_FIRST,
                         prefix, &key, &value, &more);
     while (err == 0 && more) {
-        if ((err = pyri_env_unseal(key.mv_data, key.mv_size, &value)) == 0)
-            err = each(ctx, (pyri_bytes){key.mv_data, key.mv_size},
-                       (pyri_bytes){value.mv_data, value.mv_size});
+        err = each(ctx, (pyri_bytes){key.mv_data, key.mv_size},
+                   (pyri_bytes){value.mv_data, value.mv_size});
         if (err == 0)
             err = pyri_env_step(cursor, MDB_NEXT, prefix, &key, &value, &more);
     }
@@ -86,7 +85,7 @@ apply_edit(pyri_site *s, MDB_txn *txn, const pyri_edit *e)
     MDB_val v;
     int err = 0;
     if (e->kind != PYRI_EDIT_PUT)
-        err = pyri_env_get_sealed(txn, s->records_db, e->key.data, e->key.size, &v,
+        err = pyri_env_get(txn, s->records_db, e->key.data, e->key.size, &v,
                            &found);
     if (err < 0)
         return err;
@@ -106,8 +105,8 @@ apply_edit(pyri_site *s, MDB_txn *txn, const pyri_edit *e)
                                &found);
     if (e->kind == PYRI_EDIT_EXPECT)
         return 0;
-    return pyri_env_put_sealed(txn, s->records_db, e->key.data, e->key.size,
-                               e->value, (pyri_bytes){0});
+    return pyri_env_put(txn, s->records_db, e->key.data, e->key.size,
+                        e->value.data, e->value.size);
 }
 
 int
