@@ -297,21 +297,21 @@ static int
 local_get_record(pyri_engine *e, pyri_reader *r, pyri_bytes key,
                  pyri_bytes *value, bool *found)
 {
-    return pyri_records_get(site_of(e), r, key, value, found);
+    return pyri_meta_get_record(site_of(e), r, key, value, found);
 }
 
 static int
 local_scan_records(pyri_engine *e, pyri_reader *r, pyri_bytes prefix,
                    pyri_record_fn *each, void *ctx)
 {
-    return pyri_records_scan(site_of(e), r, prefix, each, ctx);
+    return pyri_meta_scan_records(site_of(e), r, prefix, each, ctx);
 }
 
 static int
 local_edit(pyri_engine *e, const pyri_edit *edits, size_t n)
 {
     int err = check_site(site_of(e));
-    return err < 0 ? err : pyri_records_edit(site_of(e), edits, n);
+    return err < 0 ? err : pyri_meta_edit(site_of(e), edits, n);
 }
 
 static int

@@ -324,8 +324,6 @@ int pyri_meta_make(const char *store);
 void pyri_meta_unmake(const char *store);
 int pyri_meta_open(pyri_site *s, bool readonly);
 void pyri_meta_close(pyri_site *s);
-int pyri_meta_find_head(pyri_site *s, struct MDB_txn *txn, uint64_t array,
-                        pyri_head *out, bool *found);
 /* PYR_ENOTFOUND if the array has no version manager. */
 int pyri_meta_head(pyri_site *s, struct MDB_txn *txn, uint64_t array,
                    pyri_head *out);
@@ -345,13 +343,11 @@ int pyri_meta_put_nodes(pyri_site *s, struct MDB_txn *txn,
  * never were published, and list the segments there are. */
 int pyri_meta_drop_unpublished(pyri_site *s);
 
-/* --- records.c: the catalog's ---------------------------------------------- */
-
-int pyri_records_get(pyri_site *s, pyri_reader *r, pyri_bytes key,
+int pyri_meta_get_record(pyri_site *s, pyri_reader *r, pyri_bytes key,
                          pyri_bytes *value, bool *found);
-int pyri_records_scan(pyri_site *s, pyri_reader *r, pyri_bytes prefix,
+int pyri_meta_scan_records(pyri_site *s, pyri_reader *r, pyri_bytes prefix,
                            pyri_record_fn *each, void *ctx);
-int pyri_records_edit(pyri_site *s, const pyri_edit *edits, size_t n);
+int pyri_meta_edit(pyri_site *s, const pyri_edit *edits, size_t n);
 int pyri_meta_get_nodes(pyri_site *s, pyri_reader *r, pyri_node_get *gets,
                         size_t n);
 int pyri_meta_get_version(pyri_site *s, pyri_reader *r, uint64_t array,
