@@ -16,6 +16,7 @@
 #include "version/version.h"
 
 #include <pyramid/array.h>
+#include <pyramid/keep.h>
 #include <pyramid/version.h>
 
 /* --- arrays (schema.c, catalog.c) ---------------------------------------- */
@@ -54,6 +55,8 @@ int pyri_schema_decode(pyri_bytes bytes, pyri_schema *s);
 int pyri_array_create(pyri_engine *e, const char *name, pyri_schema *schema,
                       const char *attributes);
 int pyri_array_open(pyri_engine *e, const char *name, pyri_array **out);
+/* By id; it has no name then but the id. */
+int pyri_array_open_id(pyri_engine *e, uint64_t id, pyri_array **out);
 void pyri_array_close(pyri_array *a);
 int pyri_array_list(pyri_engine *e, pyr_name_fn *each, void *ctx);
 int pyri_array_attributes(pyri_array *a, pyri_buf *out);
@@ -104,6 +107,17 @@ int pyri_latest(pyri_array *a, pyr_version *out);
 int pyri_info(pyri_array *a, pyr_version v, pyr_info *out);
 int pyri_history(pyri_array *a, pyr_version first, pyr_version last,
                  pyr_change_fn *each, void *ctx);
+
+/* The digest of a snapshot's root; *known is false if there is none. */
+int pyri_snapshot_digest(pyri_array *a, pyr_version v, pyri_digest *out,
+                         bool *known);
+
+/* --- is it whole? (verify.c, repair.c) ----------------------------------- */
+
+int pyri_verify(pyri_engine *e, const pyr_verify_spec *spec,
+                pyr_verified *out);
+int pyri_repair(pyri_engine *e, const pyr_verify_spec *spec,
+                pyr_repaired *out);
 
 /* --- doing things -------------------------------------------------------- */
 

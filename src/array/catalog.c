@@ -129,8 +129,9 @@ load_schema(pyri_engine *e, pyri_reader *r, pyri_array *a)
     return 0;
 }
 
-int
-pyri_array_open(pyri_engine *e, const char *name, pyri_array **out)
+/* By name, or, if that is NULL, by id. */
+static int
+open_array(pyri_engine *e, const char *name, uint64_t id, pyri_array **out)
 {
     pyri_reader *r = NULL;
     *out = NULL;
@@ -138,9 +139,13 @@ pyri_array_open(pyri_engine *e, const char *name, pyri_array **out)
     if (!a)
         return pyri_fail_nomem("an array");
     a->engine = e;
-    snprintf(a->name, sizeof a->name, "%s", name);
+    a->id = id;
+    if (name)
+        snprintf(a->name, sizeof a->name, "%s", name);
+    else
+        snprintf(a->name, sizeof a->name, "%llu", (unsigned long long)id);
     int err = pyri_engine_begin(e, &r);
-    if (err == 0)
+    if (err == 0 && name)
         err = find_id(e, r, name, &a->id);
     if (err == 0)
         err = load_schema(e, r, a);
@@ -150,6 +155,18 @@ pyri_array_open(pyri_engine *e, const char *name, pyri_array **out)
     else
         *out = a;
     return err;
+}
+
+int
+pyri_array_open(pyri_engine *e, const char *name, pyri_array **out)
+{
+    return open_array(e, name, 0, out);
+}
+
+int
+pyri_array_open_id(pyri_engine *e, uint64_t id, pyri_array **out)
+{
+    return open_array(e, NULL, id, out);
 }
 
 void

@@ -153,6 +153,51 @@ pyri_snapshot_check(const pyri_snapshot *s, const pyri_run *run)
     return 0;
 }
 
+/* Of all that makes up what a snapshot shows: type, form, tree. */
+static int
+digest_of(const pyri_array *a, const pyri_snapshot *s, const pyri_about *root,
+          pyri_digest *out)
+{
+    pyri_buf text = {0};
+    pyri_buf_u8(&text, (uint8_t)a->schema.type);
+    pyri_buf_u64(&text, a->schema.fill);
+    for (int d = 0; d < a->schema.ndim; d++)
+        pyri_buf_u64(&text, a->schema.chunk[d]);
+    pyri_form_encode(&s->record.form, &text);
+    pyri_buf_u64(&text, root->digest.lo);
+    pyri_buf_u64(&text, root->digest.hi);
+    int err = pyri_buf_check(&text, "a digest");
+    if (err == 0)
+        *out = pyri_hash128(text.data, text.size);
+    pyri_buf_fini(&text);
+    return err;
+}
+
+int
+pyri_snapshot_digest(pyri_array *a, pyr_version v, pyri_digest *out,
+                     bool *known)
+{
+    pyri_snapshot s;
+    pyri_node node;
+    pyri_about about = {.digested = true};
+    uint64_t pos[PYR_MAX_DIMS] = {0};
+    int err = pyri_snapshot_open(a, v, &s);
+    if (err < 0)
+        return err;
+    if (s.tree.root) {
+        err = pyri_tree_get(&s.tree, s.tree.root, s.tree.root_level, pos,
+                            &node);
+        if (err == 0)
+            err = pyri_node_about(&node, s.tree.type, &about);
+    }
+    *known = about.digested;
+    *out = (pyri_digest){0, 0};
+    if (err == 0 && *known)
+        err = digest_of(a, &s, &about, out);
+    pyri_snapshot_close(&s);
+    return err;
+}
+
 int
 pyri_latest(pyri_array *a, pyr_version *out)
 {

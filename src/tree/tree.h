@@ -236,6 +236,20 @@ bool pyri_summary_now(const pyri_form *form, pyr_type type, uint64_t fill,
                       uint64_t label, const pyri_box *domain,
                       pyri_summary *s);
 
+/* --- verifying (check.c) ------------------------------------------------- */
+
+/*
+ * What an inner node must say of itself, by what it says of its children: its
+ * digest, and its summary as the tree's snapshot shows it (not known where a
+ * cut came in between). PYR_ECORRUPT if an entry makes no sense.
+ */
+int pyri_node_derive(const pyri_tree *t, const pyri_node *node,
+                     const uint64_t *pos, pyri_about *out);
+/* Put a summary into a copy of a node's bytes: that of a child, or (slot < 0)
+ * its own. */
+int pyri_node_amend(pyri_bytes key, uint8_t *bytes, size_t size, pyr_type type,
+                    int slot, const pyri_summary *s);
+
 /* --- differences (diff.c) ------------------------------------------------ */
 
 /* A chunk whose leaf differs: its domain, and the labels of the leaves in

@@ -145,6 +145,21 @@ pyri_erase_run(pyri_site *s, pyri_erase *x)
     return err;
 }
 
+int
+pyri_erase_replace(pyri_site *s, const pyri_node_put *puts, size_t n)
+{
+    MDB_txn *txn;
+    int err = pyri_env_write(s->meta, &txn);
+    if (err < 0)
+        return err;
+    for (size_t i = 0; i < n && err == 0; i++)
+        err = pyri_meta_replace_node(s, txn, &puts[i]);
+    if (err == 0)
+        return pyri_env_commit(txn, "repair nodes");
+    mdb_txn_abort(txn);
+    return err;
+}
+
 /* --- after a restart of the machine -------------------------------------- */
 
 typedef struct unpublished {

@@ -478,6 +478,12 @@ tell_blob(void *ctx, const pyri_named_blob *b)
 }
 
 static int
+local_replace_nodes(pyri_engine *e, const pyri_node_put *puts, size_t n)
+{
+    return pyri_erase_replace(site_of(e), puts, n);
+}
+
+static int
 local_scan_blobs(pyri_engine *e, pyri_reader *r, pyri_blob_fn *each, void *ctx)
 {
     blob_teller t = {each, ctx};
@@ -522,5 +528,6 @@ const pyri_engine_ops pyri_engine_local = {
     .settle = local_settle,
     .scan_nodes = local_scan_nodes,
     .scan_blobs = local_scan_blobs,
+    .replace_nodes = local_replace_nodes,
     .status = local_status,
 };

@@ -211,6 +211,7 @@ int pyri_erase_forget(pyri_site *s, struct MDB_txn *txn, const pyri_edit *e);
 int pyri_erase_scan_forgotten(pyri_site *s, pyri_reader *r,
                               pyri_forgotten_fn *each, void *ctx);
 int pyri_erase_run(pyri_site *s, pyri_erase *x);
+int pyri_erase_replace(pyri_site *s, const pyri_node_put *puts, size_t n);
 /* The blobs of versions that never were published. */
 int pyri_erase_unpublished(pyri_site *s, struct MDB_txn *txn);
 
@@ -351,6 +352,9 @@ int pyri_meta_mark_forgotten(pyri_site *s, struct MDB_txn *txn, uint64_t array,
 int pyri_meta_drop_version(pyri_site *s, struct MDB_txn *txn, uint64_t array,
                            uint64_t version);
 /* Adds its size to *bytes; nothing if it is not there. */
+/* Nothing if it is not there. */
+int pyri_meta_replace_node(pyri_site *s, struct MDB_txn *txn,
+                           const pyri_node_put *put);
 int pyri_meta_drop_node(pyri_site *s, struct MDB_txn *txn, pyri_bytes key,
                         uint64_t *bytes);
 int pyri_meta_scan_nodes(pyri_site *s, pyri_reader *r, uint64_t array,

@@ -666,6 +666,21 @@ pyri_meta_drop_node(pyri_site *s, MDB_txn *txn, pyri_bytes key,
 }
 
 int
+pyri_meta_replace_node(pyri_site *s, MDB_txn *txn, const pyri_node_put *put)
+{
+    node_key k;
+    MDB_val v;
+    bool found;
+    int err = make_node_key(&k, put->key);
+    if (err < 0 ||
+        (err = pyri_env_get(txn, s->tree_db, k.bytes, k.size, &v, &found)) < 0 ||
+        !found)
+        return err;
+    return pyri_env_put(txn, s->tree_db, k.bytes, k.size, put->value.data,
+                        put->value.size);
+}
+
+int
 pyri_meta_scan_nodes(pyri_site *s, pyri_reader *r, uint64_t array,
                      pyri_node_fn *each, void *ctx)
 {
