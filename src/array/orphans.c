@@ -18,6 +18,8 @@ enum { STEP = 1024 };
 typedef struct seeking {
     pyri_verifier *v;
     uint64_t listed; /* blobs that were reached and are listed */
+    uint64_t stranger; /* id of an array, looked up last */
+    bool strayed;    /* something is where it cannot be: nothing is erased */
     pyri_buf keys;   /* of nodes, one after the other */
     size_t key_sizes[STEP];
     pyri_blob blobs[STEP];
@@ -41,7 +43,7 @@ step(seeking *s)
                         .nnodes = s->nnodes,
                         .blobs = s->blobs,
                         .nblobs = s->nblobs};
-    if (s->v->repairing && s->nnodes + s->nblobs)
+    if (s->v->repairing && !s->strayed && s->nnodes + s->nblobs)
         err = pyri_engine_erase(s->v->e, &erase);
     pyri_buf_reset(&s->keys);
     s->nnodes = s->nblobs = 0;
@@ -68,15 +70,43 @@ can_judge(const pyri_kin *k, uint64_t label)
     return k && !k->lost && label <= k->head;
 }
 
+/* Found by looking at all there is; the walk did not come by. */
+static int
+stray(seeking *s, const char *what)
+{
+    s->strayed = true;
+    return pyri_verify_harm(s->v, "", 0, 0, NULL, what);
+}
+
+/* An array that was not there when the walk began, or that has lost its
+ * record. */
+static int
+see_stranger(seeking *s, uint64_t id)
+{
+    pyri_array *a;
+    if (id == s->stranger)
+        return 0;
+    s->stranger = id;
+    int err = pyri_array_open_id(s->v->e, id, &a);
+    if (err == 0)
+        pyri_array_close(a);
+    return pyri_is_harm(err)
+               ? stray(s, "there are nodes of an array that is not there")
+               : err;
+}
+
 static int
 see_node(void *ctx, pyri_bytes key, pyri_bytes value)
 {
     seeking *s = ctx;
     pyri_verifier *v = s->v;
     const uint8_t *bytes = key.data;
-    if (key.size < 17)
-        return 0;
+    pyri_node node;
+    if (key.size < 17 || pyri_node_open(key, value, &node) == PYR_ECORRUPT)
+        return stray(s, "a node is stored under a name that is not its own");
     const pyri_kin *k = pyri_verifier_kin(v, pyri_load64_be(bytes));
+    if (!k)
+        return see_stranger(s, pyri_load64_be(bytes));
     if (!can_judge(k, pyri_load64_be(bytes + 8)) ||
         pyri_reached_has(&v->nodes, key.data, key.size))
         return 0;
@@ -109,10 +139,7 @@ static int
 scan(seeking *s)
 {
     pyri_verifier *v = s->v;
-    int err = 0;
-    for (size_t i = 0; i < v->nkin && err == 0; i++)
-        err = pyri_engine_scan_nodes(v->e, v->r, v->kin[i].array->id, see_node,
-                                     s);
+    int err = pyri_engine_scan_nodes(v->e, v->r, 0, see_node, s);
     if (err == 0)
         err = step(s);
     if (err == 0)
@@ -132,10 +159,13 @@ pyri_verify_orphans(pyri_verifier *v)
     for (size_t i = 0; i < v->nkin && v->blind; i++)
         v->kin[i].lost = true;
     int err = scan(s);
-    if (pyri_is_harm(err))
-        err = pyri_verify_harm(v, "", 0, 0, NULL, pyr_errmsg());
+    bool broken = pyri_is_harm(err);
+    if (broken) {
+        snprintf(text, sizeof text, "%s", pyr_errmsg());
+        err = pyri_verify_harm(v, "", 0, 0, NULL, text);
+    }
     /* what is needed and not listed would be taken for free space one day */
-    if (err == 0 && s->listed < v->blobs.n) {
+    if (err == 0 && !broken && s->listed < v->blobs.n) {
         snprintf(text, sizeof text,
                  "%llu fragments are not in the list of blobs as they are",
                  (unsigned long long)(v->blobs.n - s->listed));

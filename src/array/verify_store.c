@@ -402,6 +402,8 @@ check_head(pyri_verifier *v, pyri_kin *k)
     int err = 0;
     if (k->head > a->first)
         err = pyri_engine_get_version(v->e, v->r, a->id, k->head, &get);
+    if (pyri_is_harm(err))
+        return 0; /* told when it is walked */
     if (err < 0 || (get.found && !get.forgotten))
         return err;
     k->lost = true;

@@ -474,6 +474,8 @@ static int
 tell_blob(void *ctx, const pyri_named_blob *b)
 {
     const blob_teller *t = ctx;
+    if (b->damaged)
+        return pyri_fail(PYR_ECORRUPT, "an entry for a blob is damaged");
     return t->each(t->ctx, &b->blob, b->array, b->version);
 }
 

@@ -188,6 +188,7 @@ void pyri_small_vouch(pyri_site *s, pyri_ref ref);
 int pyri_small_get(pyri_site *s, pyri_reader *r, pyri_blob_get *g);
 
 typedef struct pyri_named_blob {
+    bool damaged; /* then only the reference is known */
     pyri_blob blob;
     uint64_t array, version;
 } pyri_named_blob;
@@ -346,6 +347,13 @@ int pyri_meta_get_version(pyri_site *s, pyri_reader *r, uint64_t array,
                           uint64_t version, pyri_version_get *out);
 /* PYR_ENOVERSION if that version is forgotten or has gone. */
 int pyri_meta_kept(pyri_site *s, struct MDB_txn *txn, const pyri_edit *e);
+int pyri_meta_make_array(pyri_site *s, struct MDB_txn *txn,
+                         const pyri_edit *e);
+/* Is this entry of the tree a version's, and whole? */
+bool pyri_meta_is_version(const uint8_t key[16], const void *value,
+                          size_t value_size);
+/* A checksum of a key and a value, in up to two pieces. */
+uint64_t pyri_meta_sum(pyri_bytes key, pyri_bytes a, pyri_bytes b);
 /* Mark it; *found is false if it was, or has gone. */
 int pyri_meta_mark_forgotten(pyri_site *s, struct MDB_txn *txn, uint64_t array,
                              uint64_t version, bool *found);

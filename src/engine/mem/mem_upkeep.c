@@ -268,7 +268,7 @@ pyri_mem_scan_nodes(pyri_engine *e, pyri_reader *r, uint64_t array,
     uint8_t key[8];
     size_t n;
     pyri_store64_be(key, array);
-    pyri_bytes prefix = {key, sizeof key};
+    pyri_bytes prefix = {key, array ? sizeof key : 0};
     pthread_mutex_lock(&s->lock);
     int err = pyri_mem_range(&s->nodes, prefix, prefix, &list, &n);
     pthread_mutex_unlock(&s->lock);
