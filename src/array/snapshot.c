@@ -72,6 +72,9 @@ pyri_snapshot_open_label(pyri_array *a, pyri_reader *r, uint64_t label,
     s->borrowed = true;
     s->label = label;
     int err = load_record(a, r, label, &s->record, &s->forgotten);
+    if (err == PYR_ECORRUPT || err == PYR_EFORMAT)
+        return pyri_fail_at(err, "array '%s', version %lld", a->name,
+                            (long long)(label - a->first));
     if (err < 0)
         return err;
     if (s->record.form.ndim != a->schema.ndim ||
@@ -90,6 +93,8 @@ pyri_snapshot_open_label(pyri_array *a, pyri_reader *r, uint64_t label,
                           .grid = &s->grid,
                           .type = a->schema.type,
                           .fill = a->schema.fill,
+                          .array = a->name,
+                          .version = label - a->first,
                           .root = s->record.root,
                           .root_level = s->record.root_level};
     return 0;

@@ -156,6 +156,8 @@ typedef struct pyri_tree {
     bool leaves_only;     /* find every leaf, also where a parent knows that
                              all cells are the same */
     uint64_t *nodes_read; /* counts; NULL: nobody asks */
+    const char *array;    /* for the text of failures; NULL: nobody asks */
+    uint64_t version;     /* likewise, as users count */
 } pyri_tree;
 
 /* The node of that name; PYR_ECORRUPT if it is not there. */
