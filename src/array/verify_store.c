@@ -254,11 +254,12 @@ static int
 visit_inner(walk *w, const spot *s, const pyri_node *node, pyri_bytes key)
 {
     int err = 0;
-    if (!w->v->forgotten) {
+    size_t amended = w->v->namended;
+    if (!w->v->forgotten)
+        err = check_entries(w, s, node, key);
+    /* what is put right in this pass is gone through in the next */
+    if (err == 0 && !w->v->forgotten && amended == w->v->namended)
         err = check_inner(w, s, node, key);
-        if (err == 0)
-            err = check_entries(w, s, node, key);
-    }
     return err != 0 ? err : push_children(w, s, node);
 }
 

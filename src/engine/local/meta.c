@@ -54,6 +54,23 @@ open_databases(pyri_site *s, MDB_txn *txn, unsigned flags)
     return 0;
 }
 
+/* Where something is, databases are not made: one that is not found was lost,
+ * and an empty one in its place would hide that. */
+static int
+check_fresh(pyri_site *s, MDB_txn *txn)
+{
+    MDB_stat stat;
+    int rc = mdb_dbi_open(txn, NULL, 0, &s->main_db);
+    if (rc == 0)
+        rc = mdb_stat(txn, s->main_db, &stat);
+    if (rc != 0)
+        return pyri_fail_mdb(rc, "%s/meta", s->path);
+    return stat.ms_entries == 0
+               ? 0
+               : pyri_fail(PYR_ECORRUPT, "%s/meta: a database is missing",
+                           s->path);
+}
+
 /* Databases opened by a transaction are the environment's once it commits. */
 static int
 open_all(pyri_site *s, bool may_write)
@@ -70,7 +87,8 @@ open_all(pyri_site *s, bool may_write)
         return pyri_fail_at(PYR_ECORRUPT, "metadata is missing");
     if ((err = pyri_env_write(s->meta, &txn)) < 0)
         return err;
-    if ((err = open_databases(s, txn, MDB_CREATE)) == 0)
+    if ((err = check_fresh(s, txn)) == 0 &&
+        (err = open_databases(s, txn, MDB_CREATE)) == 0)
         return pyri_env_commit(txn, "make metadata");
     mdb_txn_abort(txn);
     return err;
