@@ -90,9 +90,8 @@ const verb verb_log = {
     .about = "List the versions of an array: when, who, what, and why.",
     .more = "One line for each: number, time, writer, kind, boxes, message. "
             "A run of strided blocks\nis shown as start+COUNTxSIZE/STRIDE. "
-            "The kind 'nothing' is a writer that died. Digests that "
-            "are equal mean equal cells; '-'\nis one that is not known, "
-            "because writers overlapped there.",
+            "The kind 'nothing' is a writer that died.\nDigests that are "
+            "equal mean equal cells; '-' stands where writers overlapped.",
     .examples = "  pyramid log demo.pyr t -n 10\n"
                 "  pyramid log demo.pyr t --reverse --json\n"
                 "  pyramid log demo.pyr t --digest\n",

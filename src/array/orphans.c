@@ -161,9 +161,10 @@ pyri_verify_orphans(pyri_verifier *v)
         v->kin[i].lost = true;
     int err = scan(s);
     bool broken = pyri_is_harm(err);
-    if (broken && v->out->harms == 0) { /* else the walk has met it */
+    if (broken) {
         snprintf(text, sizeof text, "%s", pyr_errmsg());
-        err = pyri_verify_harm(v, "", 0, 0, NULL, text);
+        err = v->out->harms ? 0 /* the walk has met it */
+                            : pyri_verify_harm(v, "", 0, 0, NULL, text);
     }
     /* what is needed and not listed would be taken for free space one day */
     if (err == 0 && !broken && s->listed < v->blobs.n) {
