@@ -238,7 +238,7 @@ bool pyri_summary_now(const pyri_form *form, pyr_type type, uint64_t fill,
                       uint64_t label, const pyri_box *domain,
                       pyri_summary *s);
 
-/* --- verifying (check.c) ------------------------------------------------- */
+/* --- verifying (derive.c) ------------------------------------------------ */
 
 /*
  * What an inner node must say of itself, by what it says of its children: its

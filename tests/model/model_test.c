@@ -9,6 +9,7 @@
  */
 #include "model/random.h"
 #include "support/check.h"
+#include "support/health.h"
 #include "support/model.h"
 #include "support/rng.h"
 #include "support/tmp_store.h"
@@ -584,27 +585,6 @@ check_everything(bench *b)
     }
 }
 
-static int
-show_harm(void *ctx, const pyr_harm *harm)
-{
-    (void)ctx;
-    printf("# harm: array '%s', version %llu, %d axes: %s\n", harm->array,
-           (unsigned long long)harm->version, harm->ndim, harm->what);
-    return 0;
-}
-
-/* Nothing is harmed, and nothing is left over. */
-static void
-check_health(bench *b)
-{
-    pyr_verified seen;
-    pyr_verify_spec spec = {.deep = 1, .each = show_harm};
-    OK(pyr_verify(b->store, &spec, &seen));
-    CHECK(seen.harms == 0);
-    CHECK(seen.orphan_nodes == 0 && seen.orphan_blobs == 0);
-    CHECK(seen.arrays == (uint64_t)b->ntwins);
-}
-
 /* --- cases --------------------------------------------------------------- */
 
 static void
@@ -680,7 +660,7 @@ run_case(const engine *on, uint64_t seed)
     if (rng_once_in(&now.d.r, 2))
         step_reopen(&now);
     check_everything(&now);
-    check_health(&now);
+    check_health(now.store, (uint64_t)now.ntwins);
     close_bench(&now);
 }
 
@@ -709,7 +689,7 @@ run_chain(const engine *on, uint64_t seed)
             step_clone(&now, t);
     }
     check_everything(&now);
-    check_health(&now);
+    check_health(now.store, (uint64_t)now.ntwins);
     close_bench(&now);
 }
 

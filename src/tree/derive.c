@@ -1,5 +1,5 @@
 /*
- * tree/check.c - what a node says of itself against what it says of its
+ * tree/derive.c - what a node says of itself against what it says of its
  * children.
  *
  * The same steps as in build.c, in the same order, so that even sums of reals
