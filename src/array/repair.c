@@ -86,7 +86,7 @@ pass(pyri_engine *e, const pyr_verify_spec *spec, bool first,
                        .repairing = true};
     memset(seen, 0, sizeof *seen);
     int err = pyri_verifier_walk(&v);
-    if (err == 0 && first)
+    if (err == 0 && first && !v.broken)
         err = pyri_verify_orphans(&v);
     if (err == 0)
         err = store(&v);
@@ -119,7 +119,7 @@ pyri_repair(pyri_engine *e, const pyr_verify_spec *spec, pyr_repaired *out)
         err = pass(e, spec, false, &again, &changed);
         out->summaries += changed;
     }
-    if (err == 0)
+    if (err == 0 && out->harms == 0) /* what is harmed may not be counted */
         err = pyri_engine_settle(e, &settled);
     pyri_engine_end_upkeep(e);
     return err;

@@ -52,6 +52,7 @@ typedef struct pyri_verifier {
     pyri_kin *kin;
     size_t nkin, kin_room;
     bool blind;       /* some array could not even be opened */
+    bool broken;      /* what the engine rests on is: nothing was walked */
     bool forgotten;   /* walking what only forgotten versions need */
     pyri_reached nodes, blobs;
     uint64_t total, done; /* bytes, for progress */

@@ -456,11 +456,24 @@ add_size(void *ctx, const pyri_blob *blob, uint64_t array, uint64_t version)
     return 0;
 }
 
+/* Where the engine itself is harmed, nothing else can be asked safely. */
+static int
+check_engine(pyri_verifier *v)
+{
+    char what[1024];
+    int err = pyri_engine_check(v->e);
+    if (!pyri_is_harm(err))
+        return err;
+    snprintf(what, sizeof what, "%s", pyr_errmsg());
+    v->blind = v->broken = true;
+    return pyri_verify_harm(v, "", 0, 0, NULL, what);
+}
+
 int
 pyri_verifier_walk(pyri_verifier *v)
 {
-    int err = pyri_engine_begin(v->e, &v->r);
-    if (err < 0)
+    int err = check_engine(v);
+    if (err != 0 || v->broken || (err = pyri_engine_begin(v->e, &v->r)) < 0)
         return err;
     if (v->spec->progress.each && !v->quiet)
         err = pyri_engine_scan_blobs(v->e, v->r, add_size, &v->total);
@@ -503,7 +516,7 @@ pyri_verify(pyri_engine *e, const pyr_verify_spec *spec, pyr_verified *out)
     memset(v.out, 0, sizeof *v.out);
     v.deep = v.spec->deep;
     int err = pyri_verifier_walk(&v);
-    if (err == 0)
+    if (err == 0 && !v.broken)
         err = pyri_verify_orphans(&v);
     pyri_verifier_fini(&v);
     return err;

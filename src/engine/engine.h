@@ -332,6 +332,9 @@ typedef struct pyri_engine_ops {
     int (*scan_blobs)(pyri_engine *e, pyri_reader *r, pyri_blob_fn *each,
                       void *ctx);
 
+    /* Is what the engine itself rests on whole, so that all of it can be asked
+     * for? NULL: there is nothing to look at. PYR_ECORRUPT. */
+    int (*check)(pyri_engine *e);
     /* Store nodes anew, in the place of those with the same keys: all that
      * are there still, in one step. The caller has begun upkeep. */
     int (*replace_nodes)(pyri_engine *e, const pyri_node_put *puts, size_t n);
@@ -397,6 +400,7 @@ int pyri_engine_scan_nodes(pyri_engine *e, pyri_reader *r, uint64_t array,
                            pyri_node_fn *each, void *ctx);
 int pyri_engine_scan_blobs(pyri_engine *e, pyri_reader *r, pyri_blob_fn *each,
                            void *ctx);
+int pyri_engine_check(pyri_engine *e);
 int pyri_engine_replace_nodes(pyri_engine *e, const pyri_node_put *puts,
                               size_t n);
 int pyri_engine_status(pyri_engine *e, pyr_status *out, pyr_data_dir_fn *each,

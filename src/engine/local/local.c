@@ -480,6 +480,12 @@ tell_blob(void *ctx, const pyri_named_blob *b)
 }
 
 static int
+local_check(pyri_engine *e)
+{
+    return pyri_pages_check(site_of(e));
+}
+
+static int
 local_replace_nodes(pyri_engine *e, const pyri_node_put *puts, size_t n)
 {
     return pyri_erase_replace(site_of(e), puts, n);
@@ -531,5 +537,6 @@ const pyri_engine_ops pyri_engine_local = {
     .scan_nodes = local_scan_nodes,
     .scan_blobs = local_scan_blobs,
     .replace_nodes = local_replace_nodes,
+    .check = local_check,
     .status = local_status,
 };

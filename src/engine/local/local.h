@@ -216,6 +216,11 @@ int pyri_erase_replace(pyri_site *s, const pyri_node_put *puts, size_t n);
 /* The blobs of versions that never were published. */
 int pyri_erase_unpublished(pyri_site *s, struct MDB_txn *txn);
 
+/* --- pages.c: the pages under meta ---------------------------------------- */
+
+/* PYR_ECORRUPT if LMDB would be led astray. */
+int pyri_pages_check(pyri_site *s);
+
 /* --- settle.c: giving space back to the system ---------------------------- */
 
 int pyri_settle_lock(pyri_site *s);
