@@ -257,7 +257,8 @@ void json_raw(json *j, const char *key, const char *value);
 void json_list(json *j, const char *key, int n, const uint64_t *values);
 void json_cell(json *j, const char *key, pyr_type type, const void *cell);
 void json_time(json *j, const char *key, int64_t ns);
-void json_change(json *j, const pyr_change *c);
+/* `digest` may be NULL. */
+void json_change(json *j, const pyr_change *c, const char *digest);
 
 #define CELL_TEXT 40
 void cell_text(pyr_type type, const void *cell, char *out);

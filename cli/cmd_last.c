@@ -14,7 +14,7 @@ show(void *ctx, const pyr_change *change)
 {
     json *j = ctx;
     if (j)
-        json_change(j, change);
+        json_change(j, change, NULL);
     else
         print_change(change);
     return 0;

@@ -204,7 +204,7 @@ json_part(json *j, int ndim, const pyr_part *part)
 }
 
 void
-json_change(json *j, const pyr_change *c)
+json_change(json *j, const pyr_change *c, const char *digest)
 {
     json_open(j, NULL, '{');
     json_u64(j, "version", c->version);
@@ -222,5 +222,7 @@ json_change(json *j, const pyr_change *c)
         json_u64(j, "source", c->source);
     if (c->expression && *c->expression)
         json_text(j, "expression", c->expression);
+    if (digest)
+        json_text(j, "digest", digest);
     json_shut(j, '}');
 }

@@ -1,7 +1,7 @@
 # bash completion for pyramid(1).
 
 _pyramid_verbs='init create write append read stat ls info log diff last tag
-clone resize attrs wait status copy'
+clone resize attrs wait forget reclaim verify repair copy status'
 
 _pyramid_options()
 {
@@ -16,13 +16,16 @@ _pyramid_options()
     stat) echo "--version --box --bounds $common" ;;
     ls) echo "--long $common" ;;
     info | clone) echo "--version $common" ;;
-    log) echo "--number --reverse $common" ;;
+    log) echo "--number --reverse --digest $common" ;;
     diff) echo "--cells $common" ;;
     last) echo "--version --box $common" ;;
     tag) echo "--delete $common" ;;
     resize) echo "--shape $common" ;;
     wait) echo "--timeout $common" ;;
     copy) echo "--versions $common" ;;
+    forget) echo "--keep --older-than --tagged $common" ;;
+    verify) echo "--deep --jobs $common" ;;
+    repair) echo "--jobs $common" ;;
     *) echo "$common" ;;
     esac
 }
@@ -54,7 +57,7 @@ _pyramid_word()
     for ((i = 2; i < COMP_CWORD; i++)); do
         case ${COMP_WORDS[i]} in
         --json | --quiet | --help | --no-wait | --bounds | --long | \
-            --reverse | --cells | -l | -q | -h) continue ;;
+            --reverse | --digest | --deep | --cells | -l | -q | -h) continue ;;
         -[0-9]*) ;;
         -?*) i=$((i + 1)); continue ;;
         esac
@@ -90,7 +93,7 @@ _pyramid()
     -o | --output) COMPREPLY=($(compgen -f -- "$cur")) ;;
     --shape | --chunk | --fill | --level | --attrs | --lease | --at | \
         --message | -m | --axis | --box | -n | --number | --timeout | \
-        --versions) ;;
+        --versions | -j | --jobs | -k | --keep | --older-than) ;;
     *)  if [ -n "$store" ] && [ -z "$array" ]; then
             IFS=$'\n'
             COMPREPLY=($(compgen -W \

@@ -54,6 +54,7 @@ run_fuzz() { # run_fuzz PROGRAM SECONDS
 while [ "$(date +%s)" -lt "$end" ]; do
     round=$((round + 1))
     for program in model/model_test concurrency/concurrency_test concurrency/sharing_test \
+        verify/verify_flip_test verify/verify_digest_test verify/verify_busy_test \
         crash/kill_test crash/stop_test crash/operations_test; do
         [ -x "$build/tests/$program" ] || continue
         [ "$(date +%s)" -lt "$end" ] || break

@@ -114,6 +114,17 @@ int pyri_info(pyri_array *a, pyr_version v, pyr_info *out);
 int pyri_history(pyri_array *a, pyr_version first, pyr_version last,
                  pyr_change_fn *each, void *ctx);
 
+/* The digest of a snapshot's root; *known is false if there is none. */
+int pyri_snapshot_digest(pyri_array *a, pyr_version v, pyri_digest *out,
+                         bool *known);
+
+/* --- is it whole? (verify.c, repair.c) ----------------------------------- */
+
+int pyri_verify(pyri_engine *e, const pyr_verify_spec *spec,
+                pyr_verified *out);
+int pyri_repair(pyri_engine *e, const pyr_verify_spec *spec,
+                pyr_repaired *out);
+
 /* --- doing things -------------------------------------------------------- */
 
 int pyri_read(pyri_array *a, pyr_version v, const pyri_part *parts, size_t n);

@@ -91,6 +91,9 @@ pyri_snapshot_open_label(pyri_array *a, pyri_reader *r, uint64_t label,
     s->borrowed = true;
     s->label = label;
     int err = load_record(a, r, label, &s->record, &s->forgotten);
+    if (err == PYR_ECORRUPT || err == PYR_EFORMAT)
+        return pyri_fail_at(err, "array '%s', version %lld", a->name,
+                            (long long)(label - a->first));
     if (err < 0)
         return err;
     if (s->record.form.ndim != a->schema.ndim ||
@@ -112,6 +115,8 @@ pyri_snapshot_open_label(pyri_array *a, pyri_reader *r, uint64_t label,
                           .grid = &s->grid,
                           .type = a->schema.type,
                           .fill = a->schema.fill,
+                          .array = a->name,
+                          .version = label - a->first,
                           .root = s->record.root,
                           .root_level = s->record.root_level};
     return 0;
@@ -191,6 +196,51 @@ pyri_snapshot_check(const pyri_snapshot *s, const pyri_run *run)
                          (unsigned long long)s->grid.shape[d]);
     }
     return 0;
+}
+
+/* Of all that makes up what a snapshot shows: type, form, tree. */
+static int
+digest_of(const pyri_array *a, const pyri_snapshot *s, const pyri_about *root,
+          pyri_digest *out)
+{
+    pyri_buf text = {0};
+    pyri_buf_u8(&text, (uint8_t)a->schema.type);
+    pyri_buf_u64(&text, a->schema.fill);
+    for (int d = 0; d < a->schema.ndim; d++)
+        pyri_buf_u64(&text, a->schema.chunk[d]);
+    pyri_form_encode(&s->record.form, &text);
+    pyri_buf_u64(&text, root->digest.lo);
+    pyri_buf_u64(&text, root->digest.hi);
+    int err = pyri_buf_check(&text, "a digest");
+    if (err == 0)
+        *out = pyri_hash128(text.data, text.size);
+    pyri_buf_fini(&text);
+    return err;
+}
+
+int
+pyri_snapshot_digest(pyri_array *a, pyr_version v, pyri_digest *out,
+                     bool *known)
+{
+    pyri_snapshot s;
+    pyri_node node;
+    pyri_about about = {.digested = true};
+    uint64_t pos[PYR_MAX_DIMS] = {0};
+    int err = pyri_snapshot_open(a, v, &s);
+    if (err < 0)
+        return err;
+    if (s.tree.root) {
+        err = pyri_tree_get(&s.tree, s.tree.root, s.tree.root_level, pos,
+                            &node);
+        if (err == 0)
+            err = pyri_node_about(&node, s.tree.type, &about);
+    }
+    *known = about.digested;
+    *out = (pyri_digest){0, 0};
+    if (err == 0 && *known)
+        err = digest_of(a, &s, &about, out);
+    pyri_snapshot_close(&s);
+    return err;
 }
 
 int

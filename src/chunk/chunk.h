@@ -51,6 +51,10 @@ void pyri_summary_merge(pyri_summary *s, pyr_type type,
  * cannot be a part. */
 bool pyri_summary_subtract(pyri_summary *s, pyr_type type, uint64_t fill,
                            const pyri_summary *part);
+/* NULL if both can be of the same cells, put together in any order; else what
+ * tells them apart. */
+const char *pyri_summary_differs(pyr_type type, const pyri_summary *a,
+                                 const pyri_summary *b);
 void pyri_summary_encode(const pyri_summary *s, pyr_type type,
                          uint8_t out[PYRI_SUMMARY_BYTES]);
 /* PYR_ECORRUPT if the bytes contradict themselves. */

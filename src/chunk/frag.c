@@ -472,6 +472,101 @@ pyri_frag_expand(const pyri_frag *f, const pyri_frag_style *style,
     return pyri_codec_expand(payload + mask_size, pressed, to, size);
 }
 
+/* --- looking at all of it ------------------------------------------------ */
+
+enum { SLAB = 64 << 10 }; /* bytes that stay in the nearest cache */
+
+static int
+wrong_digest(void)
+{
+    return pyri_fail(PYR_ECORRUPT, "cells are not those of their digest");
+}
+
+static bool
+is_digest(const pyri_frag *f, const uint8_t *table, uint64_t blocks)
+{
+    pyri_digest d = pyri_hash128(table, 8 * (size_t)blocks);
+    return d.lo == f->cells.lo && d.hi == f->cells.hi;
+}
+
+/* The digest of cells that came out of a codec. */
+static int
+check_pressed(const pyri_frag *f, const pyri_frag_style *style,
+              const uint8_t *cells, size_t cell_bytes, const uint8_t *mask)
+{
+    size_t mask_size = (size_t)pyri_frag_mask_size(f, style->ndim);
+    uint64_t blocks = blocks_of(mask_size + cell_bytes);
+    uint8_t *table = pyri_sys_malloc(8 * (size_t)blocks + 8);
+    if (!table)
+        return pyri_fail_nomem("the checksums of a fragment");
+    scan s = {.style = style, .table = table};
+    if (mask)
+        scan_row(&s, mask, mask_size);
+    scan_row(&s, cells, cell_bytes);
+    scan_end(&s);
+    bool good = is_digest(f, table, blocks);
+    free(table);
+    return good ? 0 : wrong_digest();
+}
+
+static int
+check_fields(const pyri_frag *f, const pyri_frag_style *style,
+             const uint8_t *head)
+{
+    if (memcmp(head, "PYRF", 4) != 0 || head[4] != 1 || head[5] != f->kind ||
+        head[6] != f->masked || head[7] != (uint8_t)style->type ||
+        pyri_load64(head + 24) != f->stored ||
+        pyri_load64(head + 48) != f->cells.lo ||
+        pyri_load64(head + 56) != f->cells.hi)
+        return pyri_fail(PYR_ECORRUPT, "the head of a fragment is of another");
+    return 0;
+}
+
+int
+pyri_frag_check(const pyri_frag *f, const pyri_frag_style *style,
+                const uint8_t *head, const uint8_t *payload, pyri_buf *room,
+                pyri_summary *sum)
+{
+    size_t cell = pyri_type_size(style->type), bytes;
+    bool plain = f->kind == PYRI_FRAG_PLAIN;
+    const uint8_t *cells, *mask;
+    uint64_t count = pyri_load64(head + 16);
+    int err;
+    if ((err = pyri_frag_check_head(f, head)) < 0 ||
+        (err = check_fields(f, style, head)) < 0)
+        return err;
+    for (uint64_t at = 0; at < f->stored; at += SLAB) {
+        uint64_t n = pyri_min64(SLAB, f->stored - at);
+        if ((err = pyri_frag_check_blocks(f, head, payload + at,
+                                          at / PYRI_BLOCK,
+                                          blocks_of(n))) < 0)
+            return err;
+        if (sum && plain)
+            pyri_summary_add(sum, style->type, style->fill, payload + at,
+                             (size_t)n / cell);
+    }
+    if ((err = pyri_frag_expand(f, style, payload, room, &cells, &mask)) < 0)
+        return err;
+    if (plain)
+        return is_digest(f, head + HEAD, blocks_of(f->stored))
+                   ? 0
+                   : wrong_digest();
+    bytes = room->size;
+    if (count != bytes / cell)
+        return pyri_fail(PYR_ECORRUPT, "a fragment has the wrong size");
+    if (sum)
+        pyri_summary_add(sum, style->type, style->fill, cells,
+                         (size_t)count);
+    return check_pressed(f, style, cells, bytes, mask);
+}
+
+int
+pyri_frag_check_same(const pyri_frag *f, int ndim)
+{
+    pyri_digest d = digest_of_same(f->bits, pyri_box_cells(ndim, &f->box));
+    return d.lo == f->cells.lo && d.hi == f->cells.hi ? 0 : wrong_digest();
+}
+
 /* --- the description ----------------------------------------------------- */
 
 enum { MASKED = 0x80, FOLD = 0x40 };

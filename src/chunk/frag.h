@@ -115,6 +115,17 @@ int pyri_frag_expand(const pyri_frag *f, const pyri_frag_style *style,
                      const uint8_t *payload, pyri_buf *room,
                      const uint8_t **cells, const uint8_t **mask);
 
+/*
+ * Look at all of a fragment that has a blob: head, blocks, the mask, and the
+ * digest of the cells, pressed or not. With `sum`, which a masked one must not
+ * have, the cells are added to it while they are at hand. `room` is memory.
+ */
+int pyri_frag_check(const pyri_frag *f, const pyri_frag_style *style,
+                    const uint8_t *head, const uint8_t *payload, pyri_buf *room,
+                    pyri_summary *sum);
+/* The same for one that has none. */
+int pyri_frag_check_same(const pyri_frag *f, int ndim);
+
 /* --- the description, as it stands in leaves ----------------------------- */
 
 void pyri_frag_encode(const pyri_frag *f, int ndim, const uint64_t *origin,

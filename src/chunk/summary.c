@@ -34,6 +34,7 @@
 #include "chunk/summary_kernels.h"
 
 #include <float.h>
+#include <math.h>
 #include <string.h>
 
 enum { FLAG_EQUAL = 1 };
@@ -244,6 +245,54 @@ pyri_summary_subtract(pyri_summary *s, pyr_type type, uint64_t fill,
         return false;
     }
     return true;
+}
+
+/* --- comparing ----------------------------------------------------------- */
+
+/*
+ * Sums that were put together, taken apart and put together again. One step
+ * is good to 2^-40 of sqrt(count * squares) (see stays_accurate); steps add
+ * up, so a little more is allowed. Squares of a step are good to 2^-30.
+ */
+static bool
+sums_agree(const pyri_summary *a, const pyri_summary *b)
+{
+    double x = a->sum + a->sum_lost, y = b->sum + b->sum_lost;
+    double size = (double)b->count * b->squares;
+    if (!isfinite(x) || !isfinite(y) || !isfinite(size))
+        return true; /* it depends on the order what overflows when */
+    return (x - y) * (x - y) <= size * 0x1p-64 + DBL_MIN;
+}
+
+static bool
+squares_agree(const pyri_summary *a, const pyri_summary *b)
+{
+    if (!isfinite(a->squares) || !isfinite(b->squares))
+        return true;
+    double off = a->squares - b->squares, most = b->squares * 0x1p-24 + DBL_MIN;
+    return off <= most && -off <= most;
+}
+
+const char *
+pyri_summary_differs(pyr_type type, const pyri_summary *a,
+                     const pyri_summary *b)
+{
+    if (a->count != b->count)
+        return "number of cells";
+    if (a->nans != b->nans)
+        return "number of NaNs";
+    if (a->not_fill != b->not_fill)
+        return "number of cells that are not fill";
+    if (a->equal != b->equal)
+        return "whether all cells are equal";
+    if ((has_numbers(a) || a->equal) && a->min != b->min)
+        return "minimum";
+    if ((has_numbers(a) || a->equal) && a->max != b->max)
+        return "maximum";
+    if (pyri_type_is_float(type) ? !sums_agree(a, b)
+                                 : a->sum_int != b->sum_int)
+        return "sum";
+    return squares_agree(a, b) ? NULL : "sum of squares";
 }
 
 /* --- stored form --------------------------------------------------------- */

@@ -426,6 +426,21 @@ pyri_engine_scan_blobs(pyri_engine *e, pyri_reader *r, pyri_blob_fn *each,
 }
 
 int
+pyri_engine_check(pyri_engine *e)
+{
+    return e->ops->check ? e->ops->check(e) : 0;
+}
+
+int
+pyri_engine_replace_nodes(pyri_engine *e, const pyri_node_put *puts, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        assert(key_fits(puts[i].key));
+    int err = check_writable(e, "repair nodes");
+    return err < 0 ? err : e->ops->replace_nodes(e, puts, n);
+}
+
+int
 pyri_engine_status(pyri_engine *e, pyr_status *out, pyr_data_dir_fn *each,
                    void *ctx)
 {

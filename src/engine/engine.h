@@ -79,7 +79,7 @@ typedef struct pyri_edit {
 } pyri_edit;
 
 /* Called with records in order of keys; a result other than 0 ends the walk
- * and is returned by it. */
+ * and is returned by it. A record that is damaged has no value. */
 typedef int pyri_record_fn(void *ctx, pyri_bytes key, pyri_bytes value);
 
 typedef struct pyri_node_put {
@@ -202,7 +202,8 @@ typedef struct pyri_version_get {
     pyri_bytes record; /* view */
 } pyri_version_get;
 
-/* Called for versions whose record is there; as pyri_record_fn. */
+/* Called for versions whose record is there; as pyri_record_fn. One that is
+ * damaged is empty. */
 typedef int pyri_version_fn(void *ctx, uint64_t version,
                             const pyri_version_get *v);
 
@@ -336,11 +337,19 @@ typedef struct pyri_engine_ops {
     /* Give to the system what was erased and nobody reads any more, and what
      * writers that died left behind. The caller has begun upkeep. */
     int (*settle)(pyri_engine *e, pyri_settled *out);
-    /* Everything that is stored, reachable or not: for verification. */
+    /* Everything that is stored, reachable or not: for verification. Nodes of
+     * one array, or, if that is 0, of all. */
     int (*scan_nodes)(pyri_engine *e, pyri_reader *r, uint64_t array,
                       pyri_node_fn *each, void *ctx);
     int (*scan_blobs)(pyri_engine *e, pyri_reader *r, pyri_blob_fn *each,
                       void *ctx);
+
+    /* Is what the engine itself rests on whole, so that all of it can be asked
+     * for? NULL: there is nothing to look at. PYR_ECORRUPT. */
+    int (*check)(pyri_engine *e);
+    /* Store nodes anew, in the place of those with the same keys: all that
+     * are there still, in one step. The caller has begun upkeep. */
+    int (*replace_nodes)(pyri_engine *e, const pyri_node_put *puts, size_t n);
 
     /* --- for people --- */
 
@@ -404,6 +413,9 @@ int pyri_engine_scan_nodes(pyri_engine *e, pyri_reader *r, uint64_t array,
                            pyri_node_fn *each, void *ctx);
 int pyri_engine_scan_blobs(pyri_engine *e, pyri_reader *r, pyri_blob_fn *each,
                            void *ctx);
+int pyri_engine_check(pyri_engine *e);
+int pyri_engine_replace_nodes(pyri_engine *e, const pyri_node_put *puts,
+                              size_t n);
 int pyri_engine_status(pyri_engine *e, pyr_status *out, pyr_data_dir_fn *each,
                        void *ctx);
 

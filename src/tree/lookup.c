@@ -45,13 +45,32 @@ count_node(const pyri_tree *t, uint64_t n)
         *t->nodes_read += n;
 }
 
+/* Say of which cells it is that a node cannot be read. */
 static int
-missing(const pyri_tree *t, uint64_t label, int level)
+told(const pyri_tree *t, int level, const uint64_t *pos, int err)
 {
-    return pyri_fail(PYR_ECORRUPT,
-                     "a node of the tree is missing (version label %llu, "
-                     "level %d)",
-                     (unsigned long long)label, level);
+    char text[512];
+    pyri_box box;
+    if (err == 0 || !t->array || level > t->grid->levels)
+        return err;
+    if (!pyri_grid_shown(t->grid, level, pos, &box))
+        pyri_grid_domain(t->grid, level, pos, &box);
+    return pyri_fail_at(err, "array '%s', version %llu, box %s", t->array,
+                        (unsigned long long)t->version,
+                        pyri_box_text(t->grid->ndim, &box, text, sizeof text));
+}
+
+/* The node that was asked for. */
+static int
+open_node(const pyri_tree *t, uint64_t label, int level, const uint64_t *pos,
+          const pyri_node_get *get, pyri_node *out)
+{
+    int err = get->found ? pyri_node_open(get->key, get->value, out)
+                         : pyri_fail(PYR_ECORRUPT,
+                                     "a node of the tree is missing (version "
+                                     "label %llu, level %d)",
+                                     (unsigned long long)label, level);
+    return told(t, level, pos, err);
 }
 
 int
@@ -65,10 +84,8 @@ pyri_tree_get(const pyri_tree *t, uint64_t label, int level,
     int err = pyri_engine_get_nodes(t->engine, t->reader, &get, 1);
     if (err < 0)
         return err;
-    if (!get.found)
-        return missing(t, label, level);
-    count_node(t, 1);
-    return pyri_node_open(get.key, get.value, out);
+    count_node(t, get.found);
+    return open_node(t, label, level, pos, &get, out);
 }
 
 static int
@@ -165,10 +182,10 @@ expand(walk *w, const pending *at, const pyri_node *node)
         }
         if (node) {
             err = pyri_node_child(node, slot, &child.label, &child.stored);
+            if (err == 0 && child.stored > child.level)
+                err = pyri_fail(PYR_ECORRUPT, "a node of the tree is damaged");
             if (err < 0)
-                return err;
-            if (child.stored > child.level)
-                return pyri_fail(PYR_ECORRUPT, "a node of the tree is damaged");
+                return told(w->t, child.level, child.pos, err);
             if (child_same(w, node, slot, &child, &same)) {
                 err = found_same(w, child.level, child.pos, same);
                 continue;
@@ -220,9 +237,8 @@ step(walk *w)
     count_node(t, n);
     for (size_t i = 0; i < n; i++) {
         pyri_node node;
-        if (!gets[i].found)
-            return missing(t, at[i].label, at[i].level);
-        if ((err = pyri_node_open(gets[i].key, gets[i].value, &node)) < 0)
+        if ((err = open_node(t, at[i].label, at[i].level, at[i].pos, &gets[i],
+                             &node)) < 0)
             return err;
         err = at[i].level ? expand(w, &at[i], &node)
                           : found_leaf(w, &at[i], &node);

@@ -156,6 +156,8 @@ typedef struct pyri_tree {
     bool leaves_only;     /* find every leaf, also where a parent knows that
                              all cells are the same */
     uint64_t *nodes_read; /* counts; NULL: nobody asks */
+    const char *array;    /* for the text of failures; NULL: nobody asks */
+    uint64_t version;     /* likewise, as users count */
 } pyri_tree;
 
 /* The node of that name; PYR_ECORRUPT if it is not there. */
@@ -235,6 +237,20 @@ void pyri_build_fini(pyri_build *b);
 bool pyri_summary_now(const pyri_form *form, pyr_type type, uint64_t fill,
                       uint64_t label, const pyri_box *domain,
                       pyri_summary *s);
+
+/* --- verifying (derive.c) ------------------------------------------------ */
+
+/*
+ * What an inner node must say of itself, by what it says of its children: its
+ * digest, and its summary as the tree's snapshot shows it (not known where a
+ * cut came in between). PYR_ECORRUPT if an entry makes no sense.
+ */
+int pyri_node_derive(const pyri_tree *t, const pyri_node *node,
+                     const uint64_t *pos, pyri_about *out);
+/* Put a summary into a copy of a node's bytes: that of a child, or (slot < 0)
+ * its own. */
+int pyri_node_amend(pyri_bytes key, uint8_t *bytes, size_t size, pyr_type type,
+                    int slot, const pyri_summary *s);
 
 /* --- differences (diff.c) ------------------------------------------------ */
 

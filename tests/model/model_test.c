@@ -8,6 +8,7 @@
  * that runs it again.
  */
 #include "model/forget.h"
+#include "support/health.h"
 
 #include <math.h>
 
@@ -640,6 +641,7 @@ run_case(const engine *on, uint64_t seed)
     if (rng_once_in(&now.d.r, 2))
         step_reopen(&now);
     check_everything(&now);
+    check_health(now.store, (uint64_t)now.ntwins);
     close_bench(&now);
 }
 
@@ -672,6 +674,7 @@ run_chain(const engine *on, uint64_t seed)
             step_reclaim(&now);
     }
     check_everything(&now);
+    check_health(now.store, (uint64_t)now.ntwins);
     close_bench(&now);
 }
 

@@ -5,8 +5,9 @@
  * version named:
  *
  *   reference (a, b: 8 bytes each, big-endian) ->
- *       array (8), version (8), then the blob's bytes if it is small,
- *       else its size (8): it lies in segment a at offset b
+ *       array (8), version (8), checksum of these, the reference and the
+ *       size (8), then the blob's bytes if it is small, else its size (8): it
+ *       lies in segment a at offset b
  *
  * A small blob is not worth a file's sync of its own: it waits in memory until
  * its version completes, and is stored by the transaction that does so. Bit 63
@@ -25,7 +26,7 @@
 
 #include <string.h>
 
-enum { REF_KEY = 16, OWNER = 16, EXTENT = OWNER + 8 };
+enum { REF_KEY = 16, OWNER = 24, EXTENT = OWNER + 8 };
 
 struct pyri_pending {
     pyri_pending *next; /* in its bucket */
@@ -216,6 +217,17 @@ pyri_small_get(pyri_site *s, pyri_reader *r, pyri_blob_get *g)
     return 0;
 }
 
+/* --- entries ------------------------------------------------------------- */
+
+static uint64_t
+sum_of(const uint8_t key[REF_KEY], const uint8_t *owner, uint64_t size)
+{
+    uint8_t bytes[8];
+    pyri_store64(bytes, size);
+    return pyri_meta_sum((pyri_bytes){key, REF_KEY}, (pyri_bytes){owner, 16},
+                         (pyri_bytes){bytes, sizeof bytes});
+}
+
 /* --- with their version -------------------------------------------------- */
 
 static int
@@ -238,6 +250,7 @@ pyri_blobs_name(pyri_site *s, MDB_txn *txn, const pyri_complete *c)
     for (size_t i = 0; i < c->nblobs && err == 0; i++) {
         const pyri_blob *b = &c->blobs[i];
         ref_key(key, b->ref);
+        pyri_store64(value + 16, sum_of(key, value, b->size));
         pyri_store64(value + OWNER, b->size);
         err = b->ref.a & PYRI_SMALL_BIT
                   ? name_small(s, txn, key, b->ref,
@@ -258,21 +271,26 @@ pyri_blobs_named(pyri_site *s, const pyri_complete *c)
 
 /* --- the database -------------------------------------------------------- */
 
+/* Entries that are damaged are told so: who would give back what is not named
+ * must not take them for none. */
 static int
 decode_entry(const MDB_val *key, const MDB_val *value, pyri_named_blob *out)
 {
     const uint8_t *k = key->mv_data, *v = value->mv_data;
-    if (key->mv_size != REF_KEY || value->mv_size < OWNER)
+    *out = (pyri_named_blob){.damaged = true};
+    if (key->mv_size != REF_KEY)
         return pyri_fail(PYR_ECORRUPT, "an entry for a blob is damaged");
     out->blob.ref = (pyri_ref){pyri_load64_be(k), pyri_load64_be(k + 8)};
+    bool small = out->blob.ref.a & PYRI_SMALL_BIT;
+    if (value->mv_size < OWNER || (!small && value->mv_size != EXTENT))
+        return pyri_fail(PYR_ECORRUPT, "an entry for a blob is damaged");
+    uint64_t size = small ? value->mv_size - OWNER : pyri_load64(v + OWNER);
+    if (pyri_load64(v + 16) != sum_of(k, v, size))
+        return pyri_fail(PYR_ECORRUPT, "an entry for a blob is damaged");
+    out->damaged = false;
     out->array = pyri_load64(v);
     out->version = pyri_load64(v + 8);
-    out->blob.size = value->mv_size - OWNER;
-    if (out->blob.ref.a & PYRI_SMALL_BIT)
-        return 0;
-    if (value->mv_size != EXTENT)
-        return pyri_fail(PYR_ECORRUPT, "an entry for a blob is damaged");
-    out->blob.size = pyri_load64(v + OWNER);
+    out->blob.size = size;
     return 0;
 }
 
@@ -305,8 +323,8 @@ pyri_blobs_scan(pyri_site *s, MDB_txn *txn, pyri_ref from,
                         &more);
     while (err == 0 && more) {
         pyri_named_blob b;
-        if ((err = decode_entry(&k, &v, &b)) == 0 &&
-            (err = each(ctx, &b)) == 0)
+        decode_entry(&k, &v, &b);
+        if ((err = each(ctx, &b)) == 0)
             err = pyri_env_step(cursor, MDB_NEXT, (pyri_bytes){"", 0}, &k, &v,
                                 &more);
     }

@@ -10,7 +10,7 @@
  * once: LMDB keeps them for readers who began before. Bytes in segments have
  * no such guard. They go to the database `limbo`,
  *
- *   transaction (8), reference (16), big-endian -> size (8)
+ *   transaction (8), reference (16), big-endian -> size (8), checksum (8)
  *
  * until all readers are past the transaction that erased them (settle.c).
  */
@@ -83,11 +83,14 @@ pyri_erase_scan_forgotten(pyri_site *s, pyri_reader *r,
 static int
 send_to_limbo(pyri_site *s, MDB_txn *txn, const pyri_blob *b)
 {
-    uint8_t key[PYRI_LIMBO_KEY], size[8];
+    uint8_t key[PYRI_LIMBO_KEY], size[16];
     pyri_store64_be(key, mdb_txn_id(txn));
     pyri_store64_be(key + 8, b->ref.a);
     pyri_store64_be(key + 16, b->ref.b);
     pyri_store64(size, b->size);
+    pyri_store64(size + 8, pyri_meta_sum((pyri_bytes){key, sizeof key},
+                                         (pyri_bytes){size, 8},
+                                         (pyri_bytes){"", 0}));
     return pyri_env_put(txn, s->limbo_db, key, sizeof key, size, sizeof size);
 }
 
@@ -145,6 +148,21 @@ pyri_erase_run(pyri_site *s, pyri_erase *x)
     return err;
 }
 
+int
+pyri_erase_replace(pyri_site *s, const pyri_node_put *puts, size_t n)
+{
+    MDB_txn *txn;
+    int err = pyri_env_write(s->meta, &txn);
+    if (err < 0)
+        return err;
+    for (size_t i = 0; i < n && err == 0; i++)
+        err = pyri_meta_replace_node(s, txn, &puts[i]);
+    if (err == 0)
+        return pyri_env_commit(txn, "repair nodes");
+    mdb_txn_abort(txn);
+    return err;
+}
+
 /* --- after a restart of the machine -------------------------------------- */
 
 typedef struct unpublished {
@@ -159,6 +177,8 @@ note_unpublished(void *ctx, const pyri_named_blob *b)
 {
     unpublished *u = ctx;
     pyri_head head;
+    if (b->damaged)
+        return 0;
     int err = pyri_meta_head(u->s, u->txn, b->array, &head);
     if (err == PYR_ENOTFOUND || (err == 0 && b->version <= head.latest))
         return 0;

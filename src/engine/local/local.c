@@ -485,7 +485,21 @@ static int
 tell_blob(void *ctx, const pyri_named_blob *b)
 {
     const blob_teller *t = ctx;
+    if (b->damaged)
+        return pyri_fail(PYR_ECORRUPT, "an entry for a blob is damaged");
     return t->each(t->ctx, &b->blob, b->array, b->version);
+}
+
+static int
+local_check(pyri_engine *e)
+{
+    return pyri_pages_check(site_of(e));
+}
+
+static int
+local_replace_nodes(pyri_engine *e, const pyri_node_put *puts, size_t n)
+{
+    return pyri_erase_replace(site_of(e), puts, n);
 }
 
 static int
@@ -534,5 +548,7 @@ const pyri_engine_ops pyri_engine_local = {
     .settle = local_settle,
     .scan_nodes = local_scan_nodes,
     .scan_blobs = local_scan_blobs,
+    .replace_nodes = local_replace_nodes,
+    .check = local_check,
     .status = local_status,
 };

@@ -194,6 +194,7 @@ void pyri_small_vouch(pyri_site *s, pyri_ref ref);
 int pyri_small_get(pyri_site *s, pyri_reader *r, pyri_blob_get *g);
 
 typedef struct pyri_named_blob {
+    bool damaged; /* then only the reference is known */
     pyri_blob blob;
     uint64_t array, version;
 } pyri_named_blob;
@@ -217,8 +218,14 @@ int pyri_erase_forget(pyri_site *s, struct MDB_txn *txn, const pyri_edit *e);
 int pyri_erase_scan_forgotten(pyri_site *s, pyri_reader *r,
                               pyri_forgotten_fn *each, void *ctx);
 int pyri_erase_run(pyri_site *s, pyri_erase *x);
+int pyri_erase_replace(pyri_site *s, const pyri_node_put *puts, size_t n);
 /* The blobs of versions that never were published. */
 int pyri_erase_unpublished(pyri_site *s, struct MDB_txn *txn);
+
+/* --- pages.c: the pages under meta ---------------------------------------- */
+
+/* PYR_ECORRUPT if LMDB would be led astray. */
+int pyri_pages_check(pyri_site *s);
 
 /* --- settle.c: giving space back to the system ---------------------------- */
 
@@ -354,12 +361,22 @@ int pyri_meta_get_version(pyri_site *s, pyri_reader *r, uint64_t array,
                           uint64_t version, pyri_version_get *out);
 /* PYR_ENOVERSION if that version is forgotten or has gone. */
 int pyri_meta_kept(pyri_site *s, struct MDB_txn *txn, const pyri_edit *e);
+int pyri_meta_make_array(pyri_site *s, struct MDB_txn *txn,
+                         const pyri_edit *e);
+/* Is this entry of the tree a version's, and whole? */
+bool pyri_meta_is_version(const uint8_t key[16], const void *value,
+                          size_t value_size);
+/* A checksum of a key and a value, in up to two pieces. */
+uint64_t pyri_meta_sum(pyri_bytes key, pyri_bytes a, pyri_bytes b);
 /* Mark it; *found is false if it was, or has gone. */
 int pyri_meta_mark_forgotten(pyri_site *s, struct MDB_txn *txn, uint64_t array,
                              uint64_t version, bool *found);
 int pyri_meta_drop_version(pyri_site *s, struct MDB_txn *txn, uint64_t array,
                            uint64_t version);
 /* Adds its size to *bytes; nothing if it is not there. */
+/* Nothing if it is not there. */
+int pyri_meta_replace_node(pyri_site *s, struct MDB_txn *txn,
+                           const pyri_node_put *put);
 int pyri_meta_drop_node(pyri_site *s, struct MDB_txn *txn, pyri_bytes key,
                         uint64_t *bytes);
 int pyri_meta_scan_nodes(pyri_site *s, pyri_reader *r, uint64_t array,

@@ -3,23 +3,24 @@
  *
  * The environment STORE/meta has these databases:
  *
- *   main      'h' array          -> head: latest, ndim, shape[ndim]
- *   records   key                -> value
+ *   main      'h' array          -> head: latest, ndim, shape[ndim], sum
+ *   records   key                -> see records.c
  *   tree      array version      -> ndim (1 byte; plus 128: it is forgotten),
- *                                   shape[ndim], provenance
+ *                                   shape[ndim], sum, provenance
  *             array version 'n' ... -> a node
  *   blobs, limbo                 see blobs.c and erase.c
  *
  * The tree above chooses the keys of nodes, and begins them with array and
  * version; the 'n' is put in here, so that no key is mistaken for a version's.
  * Numbers in keys are 8 bytes, big-endian; in values 8 bytes, little-endian.
- * Heads share pages with LMDB's own table of databases, and a version's record
+ * Sums are checksums that cover the key too. Heads share pages with LMDB's own table of databases, and a version's record
  * stands just before its nodes: so a completion touches few pages, and those
  * of one array that are written one after the other lie side by side.
  */
 #include "engine/local/local.h"
 
 #include "base/bytes.h"
+#include "base/hash.h"
 #include "base/sys.h"
 #include "engine/local/env.h"
 
@@ -34,7 +35,7 @@
 enum {
     HEAD_KEY = 9,
     VERSION_KEY = 16,
-    MAX_HEAD = 16 + 8 * PYR_MAX_DIMS,
+    MAX_HEAD = 24 + 8 * PYR_MAX_DIMS,
     FORGOTTEN = 0x80
 };
 
@@ -53,6 +54,23 @@ open_databases(pyri_site *s, MDB_txn *txn, unsigned flags)
     return 0;
 }
 
+/* Where something is, databases are not made: one that is not found was lost,
+ * and an empty one in its place would hide that. */
+static int
+check_fresh(pyri_site *s, MDB_txn *txn)
+{
+    MDB_stat stat;
+    int rc = mdb_dbi_open(txn, NULL, 0, &s->main_db);
+    if (rc == 0)
+        rc = mdb_stat(txn, s->main_db, &stat);
+    if (rc != 0)
+        return pyri_fail_mdb(rc, "%s/meta", s->path);
+    return stat.ms_entries == 0
+               ? 0
+               : pyri_fail(PYR_ECORRUPT, "%s/meta: a database is missing",
+                           s->path);
+}
+
 /* Databases opened by a transaction are the environment's once it commits. */
 static int
 open_all(pyri_site *s, bool may_write)
@@ -69,7 +87,8 @@ open_all(pyri_site *s, bool may_write)
         return pyri_fail_at(PYR_ECORRUPT, "metadata is missing");
     if ((err = pyri_env_write(s->meta, &txn)) < 0)
         return err;
-    if ((err = open_databases(s, txn, MDB_CREATE)) == 0)
+    if ((err = check_fresh(s, txn)) == 0 &&
+        (err = open_databases(s, txn, MDB_CREATE)) == 0)
         return pyri_env_commit(txn, "make metadata");
     mdb_txn_abort(txn);
     return err;
@@ -224,12 +243,33 @@ version_key(uint8_t key[VERSION_KEY], uint64_t array, uint64_t version)
     pyri_store64_be(key + 8, version);
 }
 
+uint64_t
+pyri_meta_sum(pyri_bytes key, pyri_bytes a, pyri_bytes b)
+{
+    uint64_t sums[3] = {pyri_hash64(key.data, key.size),
+                        pyri_hash64(a.data, a.size),
+                        pyri_hash64(b.data, b.size)};
+    return pyri_hash64(sums, sizeof sums);
+}
+
+static uint64_t
+sum_of_head(uint64_t array, const uint8_t *value, size_t ndim)
+{
+    uint8_t key[HEAD_KEY];
+    head_key(key, array);
+    return pyri_meta_sum((pyri_bytes){key, sizeof key},
+                         (pyri_bytes){value, 16 + 8 * ndim},
+                         (pyri_bytes){"", 0});
+}
+
 static int
 decode_head(const MDB_val *v, uint64_t array, pyri_head *out)
 {
     const uint8_t *at = v->mv_data;
     uint64_t ndim = v->mv_size < 16 ? 0 : pyri_load64(at + 8);
-    if (ndim < 1 || ndim > PYR_MAX_DIMS || v->mv_size != 16 + 8 * ndim)
+    if (ndim < 1 || ndim > PYR_MAX_DIMS || v->mv_size != 24 + 8 * ndim ||
+        pyri_load64(at + 16 + 8 * ndim) !=
+            sum_of_head(array, at, (size_t)ndim))
         return pyri_fail(PYR_ECORRUPT, "the head of array %llu is damaged",
                          (unsigned long long)array);
     out->latest = pyri_load64(at);
@@ -271,8 +311,10 @@ pyri_meta_put_head(pyri_site *s, MDB_txn *txn, uint64_t array,
     pyri_store64(value + 8, (uint64_t)head->ndim);
     for (int d = 0; d < head->ndim; d++)
         pyri_store64(value + 16 + 8 * d, head->shape[d]);
+    pyri_store64(value + 16 + 8 * head->ndim,
+                 sum_of_head(array, value, (size_t)head->ndim));
     return pyri_env_put(txn, s->main_db, key, sizeof key, value,
-                        16 + 8 * (size_t)head->ndim);
+                        24 + 8 * (size_t)head->ndim);
 }
 
 int
@@ -285,16 +327,30 @@ pyri_meta_has_version(pyri_site *s, MDB_txn *txn, uint64_t array,
     return pyri_env_get(txn, s->tree_db, key, sizeof key, &v, has);
 }
 
+/* Of the key, what stands before the sum, and the beginning of the record,
+ * which is its own checksum. */
+static uint64_t
+sum_of_version(const uint8_t key[VERSION_KEY], const uint8_t *head,
+               size_t size, pyri_bytes record)
+{
+    if (record.size > 8)
+        record.size = 8;
+    return pyri_meta_sum((pyri_bytes){key, VERSION_KEY},
+                         (pyri_bytes){head, size}, record);
+}
+
 int
 pyri_meta_put_version(pyri_site *s, MDB_txn *txn, const pyri_complete *c,
                       int ndim)
 {
-    uint8_t key[VERSION_KEY], value[1 + 8 * PYR_MAX_DIMS];
+    uint8_t key[VERSION_KEY], value[9 + 8 * PYR_MAX_DIMS];
+    size_t size = 1 + 8 * (size_t)ndim;
     version_key(key, c->array, c->version);
     value[0] = (uint8_t)ndim;
     for (int d = 0; d < ndim; d++)
         pyri_store64(value + 1 + 8 * d, c->shape[d]);
-    pyri_bytes head = {value, 1 + 8 * (size_t)ndim};
+    pyri_store64(value + size, sum_of_version(key, value, size, c->record));
+    pyri_bytes head = {value, size + 8};
     return pyri_env_put_two(txn, s->tree_db, key, sizeof key, head, c->record);
 }
 
@@ -305,11 +361,27 @@ ndim_of(const MDB_val *v)
     return *(const uint8_t *)v->mv_data & ~FORGOTTEN;
 }
 
+bool
+pyri_meta_is_version(const uint8_t key[VERSION_KEY], const void *value,
+                     size_t value_size)
+{
+    const MDB_val whole = {value_size, (void *)(uintptr_t)value}, *v = &whole;
+    const uint8_t *at = v->mv_data;
+    if (v->mv_size < 1 || ndim_of(v) < 1 || ndim_of(v) > PYR_MAX_DIMS)
+        return false;
+    size_t size = 1 + 8 * (size_t)ndim_of(v);
+    if (v->mv_size < size + 8)
+        return false;
+    pyri_bytes record = {at + size + 8, v->mv_size - size - 8};
+    return pyri_load64(at + size) == sum_of_version(key, at, size, record);
+}
+
 static int
 check_version(const MDB_val *v, uint64_t array, uint64_t version)
 {
-    if (v->mv_size >= 1 && ndim_of(v) >= 1 && ndim_of(v) <= PYR_MAX_DIMS &&
-        v->mv_size >= 1 + 8 * (size_t)ndim_of(v))
+    uint8_t key[VERSION_KEY];
+    version_key(key, array, version);
+    if (pyri_meta_is_version(key, v->mv_data, v->mv_size))
         return 0;
     return pyri_fail(PYR_ECORRUPT, "the record of version %llu of array %llu "
                      "is damaged", (unsigned long long)version,
@@ -320,7 +392,7 @@ static pyri_version_get
 tell_version(const MDB_val *v)
 {
     const uint8_t *at = v->mv_data;
-    size_t head = 1 + 8 * (size_t)ndim_of(v);
+    size_t head = 9 + 8 * (size_t)ndim_of(v);
     return (pyri_version_get){.found = true,
                               .forgotten = at[0] & FORGOTTEN,
                               .record = {at + head, v->mv_size - head}};
@@ -342,125 +414,10 @@ pyri_meta_version_shape(pyri_site *s, MDB_txn *txn, uint64_t array,
     return 0;
 }
 
-/* --- nodes --------------------------------------------------------------- */
-
-typedef struct node_key {
-    size_t size;
-    uint8_t bytes[PYRI_MAX_KEY + 1];
-} node_key;
-
-/* A key with 'n' put in after array and version; shorter ones stay as they
- * are. */
-static int
-make_node_key(node_key *out, pyri_bytes key)
-{
-    if (key.size == 0 || key.size > PYRI_MAX_KEY)
-        return pyri_fail(PYR_EINVAL, "a node's key cannot have %zu bytes",
-                         key.size);
-    const uint8_t *from = key.data;
-    out->size = key.size;
-    if (key.size < VERSION_KEY) {
-        memcpy(out->bytes, from, key.size);
-        return 0;
-    }
-    memcpy(out->bytes, from, VERSION_KEY);
-    out->bytes[VERSION_KEY] = 'n';
-    memcpy(out->bytes + VERSION_KEY + 1, from + VERSION_KEY,
-           key.size - VERSION_KEY);
-    out->size++;
-    return 0;
-}
+/* --- arrays and what is kept --------------------------------------------- */
 
 int
-pyri_meta_put_nodes(pyri_site *s, MDB_txn *txn, const pyri_complete *c)
-{
-    for (size_t i = 0; i < c->nnodes; i++) {
-        const pyri_node_put *p = &c->nodes[i];
-        node_key key;
-        int err = make_node_key(&key, p->key);
-        if (err < 0 ||
-            (err = pyri_env_put(txn, s->tree_db, key.bytes, key.size,
-                                p->value.data, p->value.size)) < 0)
-            return err;
-    }
-    return 0;
-}
-
-/* The reader's cursor. Nodes of one write are neighbours, and a cursor looks
- * on the page where it is before it goes back to the root. */
-static int
-node_cursor(pyri_site *s, pyri_reader *r)
-{
-    int rc = 0;
-    if (!r->nodes)
-        rc = mdb_cursor_open(r->txn, s->tree_db, &r->nodes);
-    else if (!r->nodes_begun)
-        rc = mdb_cursor_renew(r->txn, r->nodes);
-    r->nodes_begun = rc == 0;
-    return rc ? pyri_fail_mdb(rc, "read metadata") : 0;
-}
-
-int
-pyri_meta_get_nodes(pyri_site *s, pyri_reader *r, pyri_node_get *gets,
-                    size_t n)
-{
-    int err = node_cursor(s, r);
-    for (size_t i = 0; i < n && err == 0; i++) {
-        pyri_node_get *g = &gets[i];
-        node_key key;
-        MDB_val v = {0, NULL};
-        if ((err = make_node_key(&key, g->key)) < 0)
-            break;
-        MDB_val k = {key.size, key.bytes};
-        int rc = mdb_cursor_get(r->nodes, &k, &v, MDB_SET_KEY);
-        g->found = rc == 0;
-        g->value = g->found ? (pyri_bytes){v.mv_data, v.mv_size}
-                            : (pyri_bytes){0};
-        if (rc != 0 && rc != MDB_NOTFOUND)
-            err = pyri_fail_mdb(rc, "read metadata");
-    }
-    return err;
-}
-
-/* --- records ------------------------------------------------------------- */
-
-int
-pyri_meta_get_record(pyri_site *s, pyri_reader *r, pyri_bytes key,
-                     pyri_bytes *value, bool *found)
-{
-    MDB_val v;
-    *value = (pyri_bytes){0};
-    int err = pyri_env_get(r->txn, s->records_db, key.data, key.size, &v,
-                           found);
-    if (err == 0 && *found)
-        *value = (pyri_bytes){v.mv_data, v.mv_size};
-    return err;
-}
-
-int
-pyri_meta_scan_records(pyri_site *s, pyri_reader *r, pyri_bytes prefix,
-                       pyri_record_fn *each, void *ctx)
-{
-    MDB_cursor *cursor;
-    MDB_val key = {prefix.size, (void *)(uintptr_t)prefix.data}, value;
-    bool more;
-    int err = pyri_env_cursor(r->txn, s->records_db, &cursor);
-    if (err < 0)
-        return err;
-    err = pyri_env_step(cursor, prefix.size ? MDB_SET_RANGE : MDB_FIRST,
-                        prefix, &key, &value, &more);
-    while (err == 0 && more) {
-        err = each(ctx, (pyri_bytes){key.mv_data, key.mv_size},
-                   (pyri_bytes){value.mv_data, value.mv_size});
-        if (err == 0)
-            err = pyri_env_step(cursor, MDB_NEXT, prefix, &key, &value, &more);
-    }
-    mdb_cursor_close(cursor);
-    return err;
-}
-
-static int
-make_array(pyri_site *s, MDB_txn *txn, const pyri_edit *e)
+pyri_meta_make_array(pyri_site *s, MDB_txn *txn, const pyri_edit *e)
 {
     pyri_head head = {0};
     bool found;
@@ -494,70 +451,6 @@ pyri_meta_kept(pyri_site *s, MDB_txn *txn, const pyri_edit *e)
         return 0;
     return pyri_fail(PYR_ENOVERSION, "version %llu was forgotten",
                      (unsigned long long)e->version);
-}
-
-static bool
-has_value(bool found, const MDB_val *v, pyri_bytes want)
-{
-    if (!found || want.size == 0)
-        return !found && want.size == 0;
-    return v->mv_size == want.size &&
-           memcmp(v->mv_data, want.data, want.size) == 0;
-}
-
-static int
-apply_edit(pyri_site *s, MDB_txn *txn, const pyri_edit *e)
-{
-    if (e->kind == PYRI_EDIT_ARRAY)
-        return make_array(s, txn, e);
-    if (e->kind == PYRI_EDIT_FORGET)
-        return pyri_erase_forget(s, txn, e);
-    if (e->kind == PYRI_EDIT_KEPT)
-        return pyri_meta_kept(s, txn, e);
-    if (e->key.size == 0 || e->key.size > PYRI_MAX_KEY)
-        return pyri_fail(PYR_EINVAL, "a record's key cannot have %zu bytes",
-                         e->key.size);
-    bool found = false;
-    MDB_val v;
-    int err = 0;
-    if (e->kind != PYRI_EDIT_PUT)
-        err = pyri_env_get(txn, s->records_db, e->key.data, e->key.size, &v,
-                           &found);
-    if (err < 0)
-        return err;
-    if (e->kind == PYRI_EDIT_SAME)
-        return has_value(found, &v, e->value)
-                   ? 0
-                   : pyri_fail(PYR_EFENCED, "record %.*s has changed",
-                               (int)e->key.size, (const char *)e->key.data);
-    if (e->kind == PYRI_EDIT_CREATE && found)
-        return pyri_fail(PYR_EEXIST, "record %.*s exists", (int)e->key.size,
-                         (const char *)e->key.data);
-    if ((e->kind == PYRI_EDIT_DELETE || e->kind == PYRI_EDIT_EXPECT) && !found)
-        return pyri_fail(PYR_ENOTFOUND, "there is no record %.*s",
-                         (int)e->key.size, (const char *)e->key.data);
-    if (e->kind == PYRI_EDIT_DELETE)
-        return pyri_env_delete(txn, s->records_db, e->key.data, e->key.size,
-                               &found);
-    if (e->kind == PYRI_EDIT_EXPECT)
-        return 0;
-    return pyri_env_put(txn, s->records_db, e->key.data, e->key.size,
-                        e->value.data, e->value.size);
-}
-
-int
-pyri_meta_edit(pyri_site *s, const pyri_edit *edits, size_t n)
-{
-    MDB_txn *txn;
-    int err = pyri_env_write(s->meta, &txn);
-    if (err < 0)
-        return err;
-    for (size_t i = 0; i < n && err == 0; i++)
-        err = apply_edit(s, txn, &edits[i]);
-    if (err == 0)
-        return pyri_env_commit(txn, "edit records");
-    mdb_txn_abort(txn);
-    return err;
 }
 
 /* --- published versions -------------------------------------------------- */
@@ -635,9 +528,9 @@ walk_versions(MDB_cursor *cursor, uint64_t array, uint64_t first,
         int err = seek_version(cursor, array, &v, down, &value, &more);
         if (err < 0 || !more || (down ? v < last : v > last))
             return err;
-        if ((err = check_version(&value, array, v)) < 0)
-            return err;
-        pyri_version_get get = tell_version(&value);
+        pyri_version_get get = {.found = true}; /* and, if damaged, empty */
+        if (check_version(&value, array, v) == 0)
+            get = tell_version(&value);
         if ((err = each(ctx, v, &get)) != 0)
             return err;
         if (v == last)
@@ -684,10 +577,14 @@ pyri_meta_mark_forgotten(pyri_site *s, MDB_txn *txn, uint64_t array,
         *found = false;
         return 0;
     }
-    uint8_t first = (uint8_t)(ndim_of(&v) | FORGOTTEN);
-    pyri_bytes rest = {(const uint8_t *)v.mv_data + 1, v.mv_size - 1};
+    uint8_t head[9 + 8 * PYR_MAX_DIMS];
+    size_t size = 1 + 8 * (size_t)ndim_of(&v);
+    pyri_bytes record = tell_version(&v).record;
+    memcpy(head, v.mv_data, size);
+    head[0] |= FORGOTTEN;
+    pyri_store64(head + size, sum_of_version(key, head, size, record));
     return pyri_env_put_two(txn, s->tree_db, key, sizeof key,
-                            (pyri_bytes){&first, 1}, rest);
+                            (pyri_bytes){head, size + 8}, record);
 }
 
 int
@@ -705,53 +602,6 @@ pyri_meta_drop_version(pyri_site *s, MDB_txn *txn, uint64_t array,
         return pyri_fail(PYR_EINVAL, "version %llu is not forgotten",
                          (unsigned long long)version);
     return pyri_env_delete(txn, s->tree_db, key, sizeof key, &found);
-}
-
-int
-pyri_meta_drop_node(pyri_site *s, MDB_txn *txn, pyri_bytes key,
-                    uint64_t *bytes)
-{
-    node_key k;
-    MDB_val v;
-    bool found;
-    int err = make_node_key(&k, key);
-    if (err < 0 ||
-        (err = pyri_env_get(txn, s->tree_db, k.bytes, k.size, &v, &found)) < 0 ||
-        !found)
-        return err;
-    *bytes += v.mv_size;
-    return pyri_env_delete(txn, s->tree_db, k.bytes, k.size, &found);
-}
-
-int
-pyri_meta_scan_nodes(pyri_site *s, pyri_reader *r, uint64_t array,
-                     pyri_node_fn *each, void *ctx)
-{
-    uint8_t bytes[8];
-    MDB_cursor *cursor;
-    MDB_val k = {sizeof bytes, bytes}, v;
-    bool more;
-    pyri_store64_be(bytes, array);
-    pyri_bytes prefix = {bytes, sizeof bytes};
-    int err = pyri_env_cursor(r->txn, s->tree_db, &cursor);
-    if (err < 0)
-        return err;
-    err = pyri_env_step(cursor, MDB_SET_RANGE, prefix, &k, &v, &more);
-    while (err == 0 && more) {
-        uint8_t key[PYRI_MAX_KEY];
-        if (k.mv_size > VERSION_KEY + 1 && k.mv_size <= PYRI_MAX_KEY + 1) {
-            memcpy(key, k.mv_data, VERSION_KEY); /* without the 'n' */
-            memcpy(key + VERSION_KEY,
-                   (const uint8_t *)k.mv_data + VERSION_KEY + 1,
-                   k.mv_size - VERSION_KEY - 1);
-            err = each(ctx, (pyri_bytes){key, k.mv_size - 1},
-                       (pyri_bytes){v.mv_data, v.mv_size});
-        }
-        if (err == 0)
-            err = pyri_env_step(cursor, MDB_NEXT, prefix, &k, &v, &more);
-    }
-    mdb_cursor_close(cursor);
-    return err;
 }
 
 /* --- after a restart of the machine -------------------------------------- */

@@ -107,6 +107,8 @@ static int
 add_named(void *ctx, const pyri_named_blob *b)
 {
     ranges *r = ctx;
+    if (b->damaged) /* who knows how much of the segment it names */
+        return pyri_fail(PYR_ECORRUPT, "an entry for a blob is damaged");
     return b->blob.ref.a != r->segment
                ? 1 /* past the last */
                : add_range(r, b->blob.ref.b, b->blob.size);
@@ -141,7 +143,10 @@ scan_limbo(pyri_site *s, MDB_txn *txn, limbo_fn *each, void *ctx)
     err = pyri_env_step(cursor, MDB_FIRST, (pyri_bytes){"", 0}, &k, &v, &more);
     while (err == 0 && more) {
         const uint8_t *at = k.mv_data;
-        if (k.mv_size != PYRI_LIMBO_KEY || v.mv_size != 8) {
+        pyri_bytes key = {k.mv_data, k.mv_size}, size = {v.mv_data, 8};
+        if (k.mv_size != PYRI_LIMBO_KEY || v.mv_size != 16 ||
+            pyri_load64((const uint8_t *)v.mv_data + 8) !=
+                pyri_meta_sum(key, size, (pyri_bytes){"", 0})) {
             err = pyri_fail(PYR_ECORRUPT, "an entry of limbo is damaged");
             break;
         }

@@ -481,5 +481,6 @@ const pyri_engine_ops pyri_engine_mem = {
     .settle = pyri_mem_settle,
     .scan_nodes = pyri_mem_scan_nodes,
     .scan_blobs = pyri_mem_scan_blobs,
+    .replace_nodes = pyri_mem_replace_nodes,
     .status = mem_status,
 };

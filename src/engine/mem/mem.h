@@ -131,6 +131,8 @@ int pyri_mem_erase(pyri_engine *e, pyri_erase *x);
 int pyri_mem_settle(pyri_engine *e, pyri_settled *out);
 int pyri_mem_scan_nodes(pyri_engine *e, pyri_reader *r, uint64_t array,
                         pyri_node_fn *each, void *ctx);
+int pyri_mem_replace_nodes(pyri_engine *e, const pyri_node_put *puts,
+                           size_t n);
 int pyri_mem_scan_blobs(pyri_engine *e, pyri_reader *r, pyri_blob_fn *each,
                         void *ctx);
 

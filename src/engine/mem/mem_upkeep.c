@@ -277,6 +277,24 @@ pyri_mem_end_upkeep(pyri_engine *e)
     pthread_mutex_unlock(&s->lock);
 }
 
+int
+pyri_mem_replace_nodes(pyri_engine *e, const pyri_node_put *puts, size_t n)
+{
+    pyri_mem_store *s = pyri_mem_store_of(e);
+    pyri_mem_batch batch;
+    pthread_mutex_lock(&s->lock);
+    int err = pyri_mem_batch_begin(&batch, n);
+    if (err == 0) {
+        for (size_t i = 0; i < n && err == 0; i++)
+            if (pyri_mem_find(&s->nodes, puts[i].key))
+                err = pyri_mem_batch_put(&batch, &s->nodes, puts[i].key,
+                                         puts[i].value);
+        err = pyri_mem_finish(s, &batch, err);
+    }
+    pthread_mutex_unlock(&s->lock);
+    return err;
+}
+
 /* --- everything ---------------------------------------------------------- */
 
 int
@@ -289,7 +307,7 @@ pyri_mem_scan_nodes(pyri_engine *e, pyri_reader *r, uint64_t array,
     uint8_t key[8];
     size_t n;
     pyri_store64_be(key, array);
-    pyri_bytes prefix = {key, sizeof key};
+    pyri_bytes prefix = {key, array ? sizeof key : 0};
     pthread_mutex_lock(&s->lock);
     int err = pyri_mem_range(&s->nodes, prefix, prefix, &list, &n);
     pthread_mutex_unlock(&s->lock);

@@ -1,0 +1,205 @@
+/*
+ * array/verify_catalog.c - which arrays there are, and the records about them.
+ */
+#include "array/keys.h"
+#include "array/verifier.h"
+
+#include "base/bytes.h"
+#include "base/sys.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int
+whole_store(pyri_verifier *v, const char *what)
+{
+    v->blind = true;
+    return pyri_verify_harm(v, "", 0, 0, NULL, what);
+}
+
+/* --- arrays -------------------------------------------------------------- */
+
+static int
+add_kin(pyri_verifier *v, pyri_array *a)
+{
+    if (v->nkin == v->kin_room) {
+        size_t room = v->kin_room ? 2 * v->kin_room : 16;
+        pyri_kin *kin = pyri_sys_realloc(v->kin, room * sizeof *kin);
+        if (!kin)
+            return pyri_fail_nomem("a list of arrays");
+        v->kin = kin;
+        v->kin_room = room;
+    }
+    v->kin[v->nkin++] = (pyri_kin){.array = a};
+    return 0;
+}
+
+/* Open an array by name, or by id if it has none. */
+static int
+open_one(pyri_verifier *v, const char *name, uint64_t id)
+{
+    pyri_array *a = NULL;
+    char what[1024], text[32];
+    int err = name ? pyri_array_open(v->e, name, &a)
+                   : pyri_array_open_id(v->e, id, &a);
+    if (pyri_is_harm(err)) {
+        snprintf(what, sizeof what, "%s", pyr_errmsg());
+        snprintf(text, sizeof text, "%llu", (unsigned long long)id);
+        v->blind = true;
+        return pyri_verify_harm(v, name ? name : text, 0, 0, NULL, what);
+    }
+    if (err == 0 && (err = add_kin(v, a)) < 0)
+        pyri_array_close(a);
+    return err;
+}
+
+static int
+see_name(void *ctx, pyri_bytes key, pyri_bytes value)
+{
+    pyri_verifier *v = ctx;
+    char name[PYR_MAX_NAME + 1];
+    size_t skip = strlen("name/");
+    if (key.size <= skip || key.size - skip >= sizeof name || value.size != 8)
+        return whole_store(v, "the name of an array is damaged");
+    memcpy(name, (const char *)key.data + skip, key.size - skip);
+    name[key.size - skip] = 0;
+    return open_one(v, name, pyri_load64(value.data));
+}
+
+static int
+see_schema(void *ctx, pyri_bytes key, pyri_bytes value)
+{
+    pyri_verifier *v = ctx;
+    size_t skip = strlen("array/");
+    (void)value;
+    if (key.size != skip + 8)
+        return whole_store(v, "the record of an array is damaged");
+    uint64_t id = pyri_load64_be((const uint8_t *)key.data + skip);
+    if (pyri_verifier_kin(v, id))
+        return 0;
+    char text[64];
+    snprintf(text, sizeof text, "array %llu has no name",
+             (unsigned long long)id);
+    int err = pyri_verify_harm(v, "", 0, 0, NULL, text);
+    return err != 0 ? err : open_one(v, NULL, id);
+}
+
+static int
+by_depth(const void *a, const void *b)
+{
+    const pyri_kin *x = a, *y = b;
+    int dx = x->array->schema.lineage.n, dy = y->array->schema.lineage.n;
+    return dx != dy ? dx - dy : strcmp(x->array->name, y->array->name);
+}
+
+static int
+find_head(pyri_verifier *v, pyri_kin *k)
+{
+    uint64_t shape[PYR_MAX_DIMS];
+    char what[1024];
+    int err = pyri_engine_latest(v->e, v->r, k->array->id, &k->head, shape);
+    if (err == 0 && k->head < k->array->first)
+        err = pyri_fail(PYR_ECORRUPT, "the newest version is older than the "
+                                      "first");
+    if (!pyri_is_harm(err))
+        return err;
+    snprintf(what, sizeof what, "%s", pyr_errmsg());
+    k->head = 0;
+    k->lost = true;
+    return pyri_verify_harm(v, k->array->name, 0, 0, NULL, what);
+}
+
+int
+pyri_verify_catalog(pyri_verifier *v)
+{
+    int err = pyri_engine_scan_records(v->e, v->r, (pyri_bytes){"name/", 5},
+                                       see_name, v);
+    if (err == 0)
+        err = pyri_engine_scan_records(v->e, v->r, (pyri_bytes){"array/", 6},
+                                       see_schema, v);
+    if (pyri_is_harm(err))
+        err = whole_store(v, "the catalog cannot be read");
+    if (v->nkin > 1)
+        qsort(v->kin, v->nkin, sizeof *v->kin, by_depth);
+    for (size_t i = 0; i < v->nkin && err == 0; i++)
+        err = find_head(v, &v->kin[i]);
+    v->out->arrays += v->nkin;
+    return err;
+}
+
+/* --- records of an array ------------------------------------------------- */
+
+typedef struct tags {
+    pyri_verifier *v;
+    pyri_kin *k;
+} tags;
+
+static int
+see_tag(void *ctx, pyri_bytes key, pyri_bytes value)
+{
+    tags *t = ctx;
+    const pyri_array *a = t->k->array;
+    pyri_version_get get = {.found = true};
+    char what[PYR_MAX_NAME + 64];
+    size_t skip = strlen("tag/") + 9;
+    int name = key.size > skip ? (int)(key.size - skip) : 0;
+    uint64_t label = value.size == 8 ? pyri_load64(value.data) : 0;
+    bool good = value.size == 8 && name && label >= a->first &&
+                label <= t->k->head;
+    int err = 0;
+    if (good && label > a->first)
+        err = pyri_engine_get_version(t->v->e, t->v->r, a->id, label, &get);
+    if (err == 0 && good && get.found && !get.forgotten)
+        return 0;
+    if (err < 0 && !pyri_is_harm(err))
+        return err;
+    snprintf(what, sizeof what, "tag '%.*s' names no version", name,
+             (const char *)key.data + skip);
+    return pyri_verify_harm(t->v, a->name, 0, 0, NULL, what);
+}
+
+static int
+check_child(pyri_verifier *v, const pyri_kin *k)
+{
+    const pyri_schema *s = &k->array->schema;
+    uint64_t first = k->array->first;
+    uint8_t bytes[8];
+    pyri_bytes value;
+    bool found;
+    if (s->lineage.n < 2)
+        return 0;
+    pyri_key key = pyri_key_child(pyri_lineage_owner(&s->lineage, first),
+                                  k->array->id);
+    int err = pyri_engine_get_record(v->e, v->r, pyri_key_bytes(&key), &value,
+                                     &found);
+    if (err < 0)
+        return err;
+    if (found && value.size == 8 && pyri_load64(value.data) == first)
+        return 0;
+    if (!v->repairing)
+        return pyri_verify_harm(v, k->array->name, 0, 0, NULL,
+                                "its origin does not know of this clone");
+    pyri_store64(bytes, first);
+    const pyri_edit edit = {.kind = PYRI_EDIT_PUT,
+                            .key = pyri_key_bytes(&key),
+                            .value = {bytes, 8}};
+    v->children++;
+    return pyri_engine_edit(v->e, &edit, 1);
+}
+
+int
+pyri_verify_records(pyri_verifier *v, pyri_kin *k)
+{
+    tags t = {v, k};
+    pyri_key key = pyri_key_id("tag/", k->array->id);
+    key.bytes[key.size++] = '/';
+    int err = pyri_engine_scan_records(v->e, v->r, pyri_key_bytes(&key),
+                                       see_tag, &t);
+    if (err == 0)
+        err = check_child(v, k);
+    if (!pyri_is_harm(err))
+        return err;
+    return pyri_verify_harm(v, k->array->name, 0, 0, NULL,
+                            "records of the array cannot be read");
+}

@@ -1,0 +1,169 @@
+/*
+ * engine/local/nodes.c - nodes: their keys and values in the database `tree`
+ * of meta, see meta.c.
+ */
+#include "engine/local/local.h"
+
+#include "base/bytes.h"
+#include "engine/local/env.h"
+
+#include <string.h>
+
+enum { VERSION_KEY = 16 };
+
+typedef struct node_key {
+    size_t size;
+    uint8_t bytes[PYRI_MAX_KEY + 1];
+} node_key;
+
+/* A key with 'n' put in after array and version; shorter ones stay as they
+ * are. */
+static int
+make_node_key(node_key *out, pyri_bytes key)
+{
+    if (key.size == 0 || key.size > PYRI_MAX_KEY)
+        return pyri_fail(PYR_EINVAL, "a node's key cannot have %zu bytes",
+                         key.size);
+    const uint8_t *from = key.data;
+    out->size = key.size;
+    if (key.size < VERSION_KEY) {
+        memcpy(out->bytes, from, key.size);
+        return 0;
+    }
+    memcpy(out->bytes, from, VERSION_KEY);
+    out->bytes[VERSION_KEY] = 'n';
+    memcpy(out->bytes + VERSION_KEY + 1, from + VERSION_KEY,
+           key.size - VERSION_KEY);
+    out->size++;
+    return 0;
+}
+
+int
+pyri_meta_put_nodes(pyri_site *s, MDB_txn *txn, const pyri_complete *c)
+{
+    for (size_t i = 0; i < c->nnodes; i++) {
+        const pyri_node_put *p = &c->nodes[i];
+        node_key key;
+        int err = make_node_key(&key, p->key);
+        if (err < 0 ||
+            (err = pyri_env_put(txn, s->tree_db, key.bytes, key.size,
+                                p->value.data, p->value.size)) < 0)
+            return err;
+    }
+    return 0;
+}
+
+/* The reader's cursor. Nodes of one write are neighbours, and a cursor looks
+ * on the page where it is before it goes back to the root. */
+static int
+node_cursor(pyri_site *s, pyri_reader *r)
+{
+    int rc = 0;
+    if (!r->nodes)
+        rc = mdb_cursor_open(r->txn, s->tree_db, &r->nodes);
+    else if (!r->nodes_begun)
+        rc = mdb_cursor_renew(r->txn, r->nodes);
+    r->nodes_begun = rc == 0;
+    return rc ? pyri_fail_mdb(rc, "read metadata") : 0;
+}
+
+int
+pyri_meta_get_nodes(pyri_site *s, pyri_reader *r, pyri_node_get *gets,
+                    size_t n)
+{
+    int err = node_cursor(s, r);
+    for (size_t i = 0; i < n && err == 0; i++) {
+        pyri_node_get *g = &gets[i];
+        node_key key;
+        MDB_val v = {0, NULL};
+        if ((err = make_node_key(&key, g->key)) < 0)
+            break;
+        MDB_val k = {key.size, key.bytes};
+        int rc = mdb_cursor_get(r->nodes, &k, &v, MDB_SET_KEY);
+        g->found = rc == 0;
+        g->value = g->found ? (pyri_bytes){v.mv_data, v.mv_size}
+                            : (pyri_bytes){0};
+        if (rc != 0 && rc != MDB_NOTFOUND)
+            err = pyri_fail_mdb(rc, "read metadata");
+    }
+    return err;
+}
+
+int
+pyri_meta_drop_node(pyri_site *s, MDB_txn *txn, pyri_bytes key,
+                    uint64_t *bytes)
+{
+    node_key k;
+    MDB_val v;
+    bool found;
+    int err = make_node_key(&k, key);
+    if (err < 0 ||
+        (err = pyri_env_get(txn, s->tree_db, k.bytes, k.size, &v, &found)) < 0 ||
+        !found)
+        return err;
+    *bytes += v.mv_size;
+    return pyri_env_delete(txn, s->tree_db, k.bytes, k.size, &found);
+}
+
+int
+pyri_meta_replace_node(pyri_site *s, MDB_txn *txn, const pyri_node_put *put)
+{
+    node_key k;
+    MDB_val v;
+    bool found;
+    int err = make_node_key(&k, put->key);
+    if (err < 0 ||
+        (err = pyri_env_get(txn, s->tree_db, k.bytes, k.size, &v, &found)) < 0 ||
+        !found)
+        return err;
+    return pyri_env_put(txn, s->tree_db, k.bytes, k.size, put->value.data,
+                        put->value.size);
+}
+
+/* Beside the order of keys, which everything rests on, entries of versions
+ * are checked: a damaged key may hide one from all who look for it. */
+static int
+check_entry(const MDB_val *k, const MDB_val *v, const node_key *before)
+{
+    size_t common = k->mv_size < before->size ? k->mv_size : before->size;
+    int order = memcmp(before->bytes, k->mv_data, common);
+    if (order > 0 || (order == 0 && before->size >= k->mv_size) ||
+        k->mv_size < VERSION_KEY || k->mv_size > sizeof before->bytes)
+        return pyri_fail(PYR_ECORRUPT, "keys of metadata are out of order");
+    if (k->mv_size == VERSION_KEY &&
+        !pyri_meta_is_version(k->mv_data, v->mv_data, v->mv_size))
+        return pyri_fail(PYR_ECORRUPT, "the entry of a version is damaged");
+    return 0;
+}
+
+int
+pyri_meta_scan_nodes(pyri_site *s, pyri_reader *r, uint64_t array,
+                     pyri_node_fn *each, void *ctx)
+{
+    node_key last = {0};
+    uint8_t bytes[8];
+    MDB_cursor *cursor;
+    MDB_val k = {sizeof bytes, bytes}, v;
+    bool more;
+    pyri_store64_be(bytes, array);
+    pyri_bytes prefix = {bytes, array ? sizeof bytes : 0};
+    int err = pyri_env_cursor(r->txn, s->tree_db, &cursor);
+    if (err < 0)
+        return err;
+    err = pyri_env_step(cursor, MDB_SET_RANGE, prefix, &k, &v, &more);
+    while (err == 0 && more && (err = check_entry(&k, &v, &last)) == 0) {
+        memcpy(last.bytes, k.mv_data, k.mv_size);
+        last.size = k.mv_size;
+        if (k.mv_size > VERSION_KEY + 1) {
+            node_key key = last; /* without the 'n' */
+            memmove(key.bytes + VERSION_KEY, key.bytes + VERSION_KEY + 1,
+                    k.mv_size - VERSION_KEY - 1);
+            err = each(ctx, (pyri_bytes){key.bytes, k.mv_size - 1},
+                       (pyri_bytes){v.mv_data, v.mv_size});
+        }
+        if (err == 0)
+            err = pyri_env_step(cursor, MDB_NEXT, prefix, &k, &v, &more);
+    }
+    mdb_cursor_close(cursor);
+    return err;
+}

@@ -1,0 +1,296 @@
+/*
+ * engine/local/pages.c - are the pages of an LMDB file what LMDB takes them
+ * for?
+ *
+ * LMDB follows what its pages say without asking: a damaged one can send it
+ * anywhere. This walks the pages of one snapshot as the file has them (LMDB's
+ * format 1, 64-bit), from the roots down, and looks whether every number that
+ * LMDB would follow leads to where it may. Pages:
+ *
+ *    0  number (8)   8  0 (2)   10  flags (2)   12  lower (2)   14  upper (2)
+ *       of overflow pages, at 12: how many (4)
+ *   16  of branches and leaves: places of entries in the page (2 each) up to
+ *       `lower`; the entries lie from `upper` on
+ *
+ * An entry: size, or the number of the child page (2 + 2 [+ 2]); flags (2);
+ * size of the key (2); key; value, or the number of an overflow page (8).
+ */
+#include "engine/local/local.h"
+
+#include "base/bytes.h"
+#include "base/sys.h"
+#include "engine/local/env.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum {
+    HEAD = 16,
+    ENTRY = 8,
+    BRANCH = 1,
+    LEAF = 2,
+    OVERFLOW = 4,
+    BIG = 1,      /* flag of an entry: its value is in overflow pages */
+    DATABASE = 2, /* its value is the root of another tree */
+    DB_SIZE = 48,
+    MAX_DEPTH = 32,
+    MAX_PAGE = 65536,
+    META_DBS = HEAD + 24,
+    TRIES = 16
+};
+
+typedef struct checking {
+    int fd;
+    size_t psize;
+    uint64_t last;  /* number of the last page */
+    uint8_t *seen;  /* a bit for each */
+    bool free_list; /* in the tree of free pages */
+} checking;
+
+typedef struct tree_root {
+    unsigned depth;
+    uint64_t root;
+} tree_root;
+
+static int
+damaged(uint64_t page, const char *what)
+{
+    return pyri_fail(PYR_ECORRUPT, "meta/data.mdb: page %llu %s",
+                     (unsigned long long)page, what);
+}
+
+static int
+read_page(const checking *c, uint64_t page, uint8_t *out)
+{
+    ssize_t n = pyri_sys_pread(c->fd, out, c->psize,
+                               (off_t)(page * c->psize));
+    return n == (ssize_t)c->psize ? 0 : damaged(page, "cannot be read");
+}
+
+/* Each page is reached once. */
+static int
+mark(checking *c, uint64_t page)
+{
+    if (page < 2 || page > c->last)
+        return damaged(page, "is outside the file, and is linked to");
+    if (c->seen[page / 8] >> (page % 8) & 1)
+        return damaged(page, "is in two places");
+    c->seen[page / 8] |= (uint8_t)(1u << (page % 8));
+    return 0;
+}
+
+/* --- values in pages of their own ---------------------------------------- */
+
+static int
+check_overflow(checking *c, uint64_t first, uint64_t size)
+{
+    uint8_t head[MAX_PAGE];
+    uint64_t pages = (HEAD + size - 1) / c->psize + 1;
+    int err;
+    if (first > c->last || pages > c->last - first + 1)
+        return damaged(first, "is outside the file, and is linked to");
+    if ((err = read_page(c, first, head)) < 0)
+        return err;
+    if (pyri_load64(head) != first || pyri_load16(head + 10) != OVERFLOW ||
+        pyri_load32(head + 12) != pages)
+        return damaged(first, "is no value, and is taken for one");
+    for (uint64_t i = 0; i < pages && err == 0; i++)
+        err = mark(c, first + i);
+    return err;
+}
+
+/* A list of free pages: none of them may be in use. */
+static int
+check_free(checking *c, uint64_t page, const uint8_t *list, uint64_t size)
+{
+    uint64_t n = size >= 8 ? pyri_load64(list) : UINT64_MAX;
+    int err = n <= size / 8 - 1 ? 0 : damaged(page, "has a damaged list");
+    for (uint64_t i = 1; i <= n && err == 0; i++)
+        err = mark(c, pyri_load64(list + 8 * i));
+    return err;
+}
+
+static int
+check_free_far(checking *c, uint64_t first, uint64_t size)
+{
+    uint8_t *list = pyri_sys_malloc((size_t)size);
+    if (!list)
+        return pyri_fail_nomem("a list of free pages");
+    ssize_t n = pyri_sys_pread(c->fd, list, (size_t)size,
+                               (off_t)(first * c->psize + HEAD));
+    int err = n == (ssize_t)size ? check_free(c, first, list, size)
+                                 : damaged(first, "cannot be read");
+    free(list);
+    return err;
+}
+
+/* --- branches and leaves ------------------------------------------------- */
+
+static int check_tree(checking *c, tree_root t, uint64_t page, unsigned depth);
+
+static tree_root
+root_of(const uint8_t *db)
+{
+    return (tree_root){pyri_load16(db + 6), pyri_load64(db + 40)};
+}
+
+static int
+check_root(checking *c, tree_root t)
+{
+    if (t.root == UINT64_MAX) /* empty */
+        return t.depth == 0 ? 0 : damaged(0, "has a damaged root");
+    if (t.depth == 0 || t.depth > MAX_DEPTH)
+        return damaged(t.root, "is a root of a damaged depth");
+    return check_tree(c, t, t.root, 1);
+}
+
+static int
+check_value(checking *c, uint64_t page, const uint8_t *entry, size_t room)
+{
+    uint64_t size = pyri_load16(entry) |
+                    (uint64_t)pyri_load16(entry + 2) << 16;
+    unsigned flags = pyri_load16(entry + 4), key = pyri_load16(entry + 6);
+    const uint8_t *value = entry + ENTRY + key;
+    if (flags & ~(unsigned)(BIG | DATABASE) || flags == (BIG | DATABASE))
+        return damaged(page, "has an entry of a kind that is not known");
+    if (ENTRY + key + (flags & BIG ? 8 : size) > room)
+        return damaged(page, "has an entry that leaves it");
+    if (flags & DATABASE)
+        return size == DB_SIZE && !c->free_list
+                   ? check_root(c, root_of(value))
+                   : damaged(page, "has a damaged database");
+    int err = 0;
+    if (flags & BIG)
+        err = check_overflow(c, pyri_load64(value), size);
+    if (err < 0 || !c->free_list)
+        return err;
+    return flags & BIG ? check_free_far(c, pyri_load64(value), size)
+                       : check_free(c, page, value, size);
+}
+
+/* Keys of free lists are numbers, of others bytes. */
+static bool
+in_order(const checking *c, const uint8_t *a, const uint8_t *b)
+{
+    size_t an = pyri_load16(a + 6), bn = pyri_load16(b + 6);
+    if (c->free_list)
+        return an == 8 && bn == 8 &&
+               pyri_load64(a + ENTRY) < pyri_load64(b + ENTRY);
+    int order = memcmp(a + ENTRY, b + ENTRY, an < bn ? an : bn);
+    return order < 0 || (order == 0 && an < bn);
+}
+
+static int
+check_entries(checking *c, tree_root t, const uint8_t *p, uint64_t page,
+              unsigned depth)
+{
+    unsigned lower = pyri_load16(p + 12), upper = pyri_load16(p + 14);
+    bool leaf = depth == t.depth;
+    const uint8_t *before = NULL;
+    int err = 0;
+    for (unsigned at = HEAD; at < lower && err == 0; at += 2) {
+        unsigned where = pyri_load16(p + at);
+        const uint8_t *entry = p + where;
+        if (where < upper || where + ENTRY > c->psize || where % 2 ||
+            ENTRY + (size_t)pyri_load16(entry + 6) > c->psize - where)
+            return damaged(page, "has an entry that leaves it");
+        if (before && !(at == HEAD + 2 && !leaf) && !in_order(c, before, entry))
+            return damaged(page, "has keys out of order");
+        before = entry; /* the first key of a branch is not looked at */
+        if (leaf) {
+            err = check_value(c, page, entry, c->psize - where);
+        } else {
+            uint64_t child = pyri_load16(entry) |
+                             (uint64_t)pyri_load16(entry + 2) << 16 |
+                             (uint64_t)pyri_load16(entry + 4) << 32;
+            err = check_tree(c, t, child, depth + 1);
+        }
+    }
+    return err;
+}
+
+static int
+check_tree(checking *c, tree_root t, uint64_t page, unsigned depth)
+{
+    int err = mark(c, page);
+    if (err < 0)
+        return err;
+    uint8_t *p = pyri_sys_malloc(c->psize);
+    if (!p)
+        return pyri_fail_nomem("a page");
+    if ((err = read_page(c, page, p)) < 0)
+        goto out;
+    unsigned flags = pyri_load16(p + 10);
+    unsigned lower = pyri_load16(p + 12), upper = pyri_load16(p + 14);
+    if (pyri_load64(p) != page ||
+        flags != (unsigned)(depth == t.depth ? LEAF : BRANCH))
+        err = damaged(page, "is not what it is taken for");
+    else if (lower <= HEAD || lower % 2 || lower > upper || upper > c->psize)
+        err = damaged(page, "has a damaged head");
+    else
+        err = check_entries(c, t, p, page, depth);
+out:
+    free(p);
+    return err;
+}
+
+/* --- all of it ----------------------------------------------------------- */
+
+static int
+check_snapshot(checking *c, const uint8_t *meta)
+{
+    struct stat st;
+    c->last = pyri_load64(meta + META_DBS + 2 * DB_SIZE);
+    if (pyri_sys_fstat(c->fd, &st) < 0 ||
+        c->last >= (uint64_t)st.st_size / c->psize)
+        return damaged(c->last, "is missing");
+    c->seen = pyri_sys_calloc(1, (size_t)(c->last / 8 + 1));
+    if (!c->seen)
+        return pyri_fail_nomem("the pages of metadata");
+    int err = check_root(c, root_of(meta + META_DBS + DB_SIZE));
+    c->free_list = true;
+    if (err == 0)
+        err = check_root(c, root_of(meta + META_DBS));
+    free(c->seen);
+    return err;
+}
+
+/* The page that describes the snapshot of a transaction; newer ones may have
+ * taken its place by now. */
+static int
+find_meta(const checking *c, uint64_t id, uint8_t *meta, bool *found)
+{
+    int err = 0;
+    *found = false;
+    for (uint64_t page = 0; page < 2 && err == 0 && !*found; page++) {
+        err = read_page(c, page, meta);
+        *found = err == 0 &&
+                 pyri_load64(meta + META_DBS + 2 * DB_SIZE + 8) == id;
+    }
+    return err;
+}
+
+int
+pyri_pages_check(pyri_site *s)
+{
+    uint8_t meta[MAX_PAGE];
+    checking c = {.fd = -1};
+    MDB_stat st;
+    bool found = false;
+    int err = 0;
+    if (mdb_env_get_fd(s->meta, &c.fd) != 0 ||
+        mdb_env_stat(s->meta, &st) != 0 || st.ms_psize > MAX_PAGE)
+        return pyri_fail(PYR_EIO, "%s/meta: cannot be looked at", s->path);
+    c.psize = st.ms_psize;
+    for (int i = 0; i < TRIES && err == 0 && !found; i++) {
+        MDB_txn *txn;
+        if ((err = pyri_env_read(s->meta, &txn)) < 0)
+            return err;
+        err = find_meta(&c, mdb_txn_id(txn), meta, &found);
+        if (err == 0 && found)
+            err = check_snapshot(&c, meta);
+        mdb_txn_abort(txn);
+    }
+    return err;
+}
