@@ -94,7 +94,7 @@ pyri_program_uniform(const pyri_program *p)
 int pyri_program_run(const pyri_program *p, int ndim, const pyri_box *box,
                      const void *const *src, pyr_type out_type, void *out);
 
-/* --- reductions (partial.c, histogram.c, quantile.c) ----------------------- */
+/* --- reductions (partial.c, histogram.c, quantile.c) ---------------------- */
 
 typedef enum pyri_reduce_op {
     PYRI_RED_COUNT,
