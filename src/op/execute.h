@@ -1,6 +1,6 @@
 /*
- * op/execute.h - running a program block by block, for those inside the layer who
- * want the values and not cells.
+ * op/execute.h - running a program block by block, for those inside the
+ * layer who want the values and not cells.
  */
 #ifndef PYRI_OP_EXECUTE_H
 #define PYRI_OP_EXECUTE_H

@@ -10,8 +10,8 @@
  *
  * No I/O, no threads, no globals. Parsing allocates a bounded amount and gives
  * it back; everything that a storage node does - decode, run, reduce, merge -
- * allocates nothing, and is safe whatever bytes it is given. The language is
- * told in docs/expressions.md.
+ * allocates nothing (it takes about 90 KiB of stack), and is safe whatever
+ * bytes it is given. The language is told in docs/expressions.md.
  */
 #ifndef PYRI_OP_OP_H
 #define PYRI_OP_OP_H
@@ -33,7 +33,7 @@ enum {
     PYRI_CALL_MAX_NAME = 63
 };
 
-/* --- programs (program.c, execute.c) ------------------------------------------ */
+/* --- programs (program.c, execute.c) ------------------------------------- */
 
 /* What a value is while it is computed: 64 bits in any case. */
 typedef enum pyri_kind { PYRI_INT, PYRI_UINT, PYRI_REAL } pyri_kind;
@@ -94,7 +94,7 @@ pyri_program_uniform(const pyri_program *p)
 int pyri_program_run(const pyri_program *p, int ndim, const pyri_box *box,
                      const void *const *src, pyr_type out_type, void *out);
 
-/* --- reductions (reduce.c, histogram.c, quantile.c) ----------------------- */
+/* --- reductions (partial.c, histogram.c, quantile.c) ---------------------- */
 
 typedef enum pyri_reduce_op {
     PYRI_RED_COUNT,
@@ -163,7 +163,7 @@ int pyri_partial_run_same(pyri_partial *t, const pyri_reduction *r,
                           const pyri_program *p, int ndim, const pyri_box *box,
                           const void *const *src);
 /* Merging is commutative, and what it gives does not depend on the order but
- * for the rounding of sums, whose bounds stand in reduce.c. */
+ * for the rounding of sums, whose bounds stand in partial.c. */
 void pyri_partial_merge(pyri_partial *t, const pyri_reduction *r, int ndim,
                         const pyri_partial *other);
 void pyri_partial_finish(const pyri_partial *t, const pyri_reduction *r,

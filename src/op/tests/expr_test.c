@@ -3,6 +3,7 @@
  */
 #include "op/op.h"
 #include "support/check.h"
+#include "support/rng.h"
 
 #include <locale.h>
 #include <math.h>
@@ -466,6 +467,73 @@ there_are_limits(void)
     FAILS(PYR_EINVAL, pyri_expr_parse(text, PYR_F64, 1, &expr, NULL, NULL));
 }
 
+/* Pieces of the language, and of nothing, in any order. */
+static void
+any_text_is_compiled_or_refused_at_a_column(void)
+{
+    static const char *const pieces[] = {"x",
+                                         "x@3",
+                                         "i0",
+                                         "1",
+                                         "2.5",
+                                         "(",
+                                         ")",
+                                         "(",
+                                         ")",
+                                         ",",
+                                         "+",
+                                         "-",
+                                         "*",
+                                         "/",
+                                         "//",
+                                         "%",
+                                         "**",
+                                         "<",
+                                         "==",
+                                         "&&",
+                                         "not ",
+                                         "and",
+                                         "&",
+                                         "<<",
+                                         "where(",
+                                         "min(",
+                                         "sqrt(",
+                                         "mean(",
+                                         "gain(",
+                                         "a=",
+                                         "~",
+                                         "!",
+                                         "histogram(",
+                                         "quantile(",
+                                         "u8(",
+                                         "0x",
+                                         "1e",
+                                         "\xff",
+                                         "nan",
+                                         " ",
+                                         "@",
+                                         "=",
+                                         "18446744073709551615"};
+    uint64_t rounds = by_scale(20000, 100000, 5000000), good = 0;
+    rng dice = rng_of(test_seed());
+    for (uint64_t i = 0; i < rounds; i++) {
+        char text[400] = "";
+        pyri_expr_error where;
+        for (uint64_t n = 1 + rng_below(&dice, 12); n > 0; n--)
+            strcat(text,
+                   pieces[rng_below(&dice, sizeof pieces / sizeof pieces[0])]);
+        int err = pyri_expr_parse(text, (pyr_type)rng_below(&dice, 10), 2,
+                                  &expr, NULL, &where);
+        good += err == 0;
+        bool told = err == 0 ||
+                    (err == PYR_EINVAL && where.column >= 1 &&
+                     where.column <= strlen(text) + 1 && where.text[0]);
+        if (!told)
+            CHECK_NOTE("%s: %d, column %u", text, err, where.column);
+    }
+    CHECK(good > rounds / 1000);
+}
+
 TESTS(T(operators_bind_as_the_table_says), T(integers_wrap_and_never_trap),
       T(division_cuts_floors_and_keeps_the_divisors_sign),
       T(powers_of_integers_are_integers),
@@ -476,4 +544,5 @@ TESTS(T(operators_bind_as_the_table_says), T(integers_wrap_and_never_trap),
       T(numbers_have_a_point_in_every_locale),
       T(reductions_are_whole_expressions), T(kernels_are_called_by_name),
       T(canonical_text_has_one_spelling), T(errors_point_at_the_column),
-      T(the_message_shows_a_caret), T(there_are_limits))
+      T(the_message_shows_a_caret), T(there_are_limits),
+      T(any_text_is_compiled_or_refused_at_a_column))
