@@ -267,11 +267,11 @@ void pyri_quantile_finish(const pyri_quantile *q, pyri_value *out);
 
 /* --- expressions (expr.c) ------------------------------------------------- */
 
-typedef enum pyri_form {
+typedef enum pyri_expr_form {
     PYRI_FORM_CELLS,  /* a value per cell */
     PYRI_FORM_REDUCE, /* one value of all cells */
     PYRI_FORM_CALL    /* name(key=value, ...): a kernel to be found by name */
-} pyri_form;
+} pyri_expr_form;
 
 typedef struct pyri_param {
     char key[PYRI_CALL_MAX_NAME + 1];
@@ -287,7 +287,7 @@ typedef struct pyri_call {
 } pyri_call;
 
 typedef struct pyri_expr {
-    pyri_form form;
+    pyri_expr_form form;
     pyri_program program;     /* of cells, and of what is reduced */
     pyri_reduction reduction; /* if form is PYRI_FORM_REDUCE */
     pyri_call call;           /* if form is PYRI_FORM_CALL */
