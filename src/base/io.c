@@ -48,3 +48,18 @@ pyri_io_random(void *out, size_t size)
     }
     return 0;
 }
+
+int
+pyri_io_reserve(int fd, size_t size)
+{
+    if (PYRI_RETRY(pyri_sys_fallocate(fd, 0, 0, (off_t)size)) == 0)
+        return 0;
+    if (errno == ENOSPC || errno == EDQUOT || errno == EFBIG)
+        return errno;
+    struct stat st; /* there are file systems that cannot */
+    if (pyri_sys_fstat(fd, &st) < 0 ||
+        ((size_t)st.st_size < size &&
+         PYRI_RETRY(pyri_sys_ftruncate(fd, (off_t)size)) < 0))
+        return errno;
+    return 0;
+}

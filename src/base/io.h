@@ -28,4 +28,8 @@ ssize_t pyri_io_pread(int fd, void *out, size_t size, off_t at);
 int pyri_io_pwrite(int fd, const void *data, size_t size, off_t at);
 int pyri_io_random(void *out, size_t size);
 
+/* Sees to it that the first bytes of a file can be written through a map: on a
+ * full disk that would be a SIGBUS. The file grows to that size. */
+int pyri_io_reserve(int fd, size_t size);
+
 #endif

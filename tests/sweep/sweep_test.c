@@ -61,7 +61,8 @@ static const sweep sweeps[] = {
      .reopen = true},
     {.name = "anyones-io-error",
      .plan = {.groups = PYRI_SYS_FILE, .error = EIO, .foreign = true},
-     .codes = {PYR_EIO},
+     .codes = {PYR_EIO, PYR_ECORRUPT}, /* LMDB: what I cannot read is no file
+                                          of mine */
      .reopen = true},
     {.name = "disk-full",
      .plan = {.groups = PYRI_SYS_FILE,

@@ -4,10 +4,12 @@
 #include "engine/local/env.h"
 
 #include "base/fail.h"
+#include "base/io.h"
 #include "base/sys.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +21,7 @@ enum {
     MAX_READERS = 8192, /* read transactions at once, in all processes */
     MAX_NAMED = 4,
     MODE = 0666, /* less the umask */
+    RESERVED_LOCKS = 16384, /* bytes of a lock file */
     NEARLY_NOTHING = 1 << 20 /* bytes left on a full disk */
 };
 
@@ -99,11 +102,33 @@ has_address_space(uint64_t size)
     return at != MAP_FAILED;
 }
 
+/* LMDB maps its lock file and does not ask whether there is room for it. Some
+ * is made for the locks and the first few hundred readers. Nobody in this
+ * process may have the environment open: closing a file drops its locks. */
+static int
+reserve_locks(const pyri_env_plan *plan)
+{
+    char name[PATH_MAX];
+    int n = snprintf(name, sizeof name, "%s/lock.mdb", plan->path);
+    if (n < 0 || (size_t)n >= sizeof name || plan->flags & MDB_NOLOCK)
+        return 0;
+    int fd = PYRI_RETRY(
+        pyri_sys_open(name, O_RDWR | O_CREAT | O_CLOEXEC, MODE));
+    if (fd < 0)
+        return 0; /* LMDB has more to say about that */
+    int errnum = pyri_io_reserve(fd, RESERVED_LOCKS);
+    pyri_sys_close(fd);
+    return errnum ? pyri_fail_errno(errnum, "%s", name) : 0;
+}
+
 int
 pyri_env_open(const pyri_env_plan *plan, MDB_env **out)
 {
     int i = 0;
     *out = NULL;
+    int err = reserve_locks(plan);
+    if (err < 0)
+        return err;
     while (i < 2 && !has_address_space(plan->map_sizes[i]))
         i++;
     int rc = open_once(plan, plan->map_sizes[i], out);

@@ -62,14 +62,13 @@ pyri_wake_open(const char *path, pyri_wake **out)
         pyri_sys_open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666));
     if (fd < 0)
         return pyri_fail_errno(errno, "%s", path);
-    struct stat st;
     void *at = MAP_FAILED;
-    if (pyri_sys_fstat(fd, &st) == 0 &&
-        ((size_t)st.st_size >= sizeof(pyri_wake) ||
-         PYRI_RETRY(pyri_sys_ftruncate(fd, sizeof(pyri_wake))) == 0))
+    int errnum = pyri_io_reserve(fd, sizeof(pyri_wake));
+    if (errnum == 0) {
         at = pyri_sys_mmap(NULL, sizeof(pyri_wake), PROT_READ | PROT_WRITE,
                            MAP_SHARED, fd, 0);
-    int errnum = errno;
+        errnum = errno;
+    }
     pyri_sys_close(fd);
     if (at == MAP_FAILED)
         return pyri_fail_errno(errnum, "%s", path);
