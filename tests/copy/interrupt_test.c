@@ -182,7 +182,7 @@ what_the_source_forgot_meanwhile_stays(void)
 typedef struct writer {
     pyr_array *array;
     _Atomic bool stop;
-    int err;
+    _Atomic int err;
 } writer;
 
 static void *
