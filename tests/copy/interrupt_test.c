@@ -181,6 +181,7 @@ what_the_source_forgot_meanwhile_stays(void)
 
 typedef struct writer {
     pyr_array *array;
+    uint64_t seed;
     _Atomic bool stop;
     _Atomic int err;
 } writer;
@@ -189,13 +190,15 @@ static void *
 keep_writing(void *ctx)
 {
     writer *w = ctx;
-    rng r = rng_of(test_seed());
+    rng r = rng_of(w->seed);
     while (!w->stop && w->err == 0) {
         int32_t cells[100];
         uint64_t at[2] = {rng_below(&r, 91), rng_below(&r, 91)};
         for (int i = 0; i < 100; i++)
             cells[i] = (int32_t)rng_next(&r);
-        w->err = pyr_write(w->array, at, (uint64_t[]){10, 10}, cells, NULL);
+        int err = pyr_write(w->array, at, (uint64_t[]){10, 10}, cells, NULL);
+        if (err < 0)
+            w->err = err;
     }
     return NULL;
 }
@@ -226,7 +229,7 @@ a_source_can_be_written_to_meanwhile(void)
                                          .shape = (uint64_t[]){100, 100},
                                          .chunk = (uint64_t[]){32, 32},
                                          .type = PYR_I32}, &a));
-    writer w = {.array = a};
+    writer w = {.array = a, .seed = test_seed()};
     for (int i = 0; i < 2; i++)
         REQUIRE(pthread_create(&thread[i], NULL, keep_writing, &w) == 0);
     while (v < 300) {
