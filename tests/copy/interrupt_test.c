@@ -2,9 +2,10 @@
  * copy/interrupt_test.c - copies that are killed at each named point, that
  * meet writers, other copies, and damage.
  */
+#include "base/sys.h"
 #include "copy/compare.h"
 
-#include <dirent.h>
+#include <errno.h>
 #include <pthread.h>
 
 enum { VERSIONS = 12, BOUND = 60000 };
@@ -180,21 +181,24 @@ what_the_source_forgot_meanwhile_stays(void)
 
 typedef struct writer {
     pyr_array *array;
+    uint64_t seed;
     _Atomic bool stop;
-    int err;
+    _Atomic int err;
 } writer;
 
 static void *
 keep_writing(void *ctx)
 {
     writer *w = ctx;
-    rng r = rng_of(test_seed());
+    rng r = rng_of(w->seed);
     while (!w->stop && w->err == 0) {
         int32_t cells[100];
         uint64_t at[2] = {rng_below(&r, 91), rng_below(&r, 91)};
         for (int i = 0; i < 100; i++)
             cells[i] = (int32_t)rng_next(&r);
-        w->err = pyr_write(w->array, at, (uint64_t[]){10, 10}, cells, NULL);
+        int err = pyr_write(w->array, at, (uint64_t[]){10, 10}, cells, NULL);
+        if (err < 0)
+            w->err = err;
     }
     return NULL;
 }
@@ -225,7 +229,7 @@ a_source_can_be_written_to_meanwhile(void)
                                          .shape = (uint64_t[]){100, 100},
                                          .chunk = (uint64_t[]){32, 32},
                                          .type = PYR_I32}, &a));
-    writer w = {.array = a};
+    writer w = {.array = a, .seed = test_seed()};
     for (int i = 0; i < 2; i++)
         REQUIRE(pthread_create(&thread[i], NULL, keep_writing, &w) == 0);
     while (v < 300) {
@@ -265,6 +269,89 @@ two_copies_at_once_do_no_harm(void)
         check_copy(&p, "a", name, true);
     }
     pair_end(&p);
+}
+
+/* --- calls that fail ----------------------------------------------------- */
+
+/* Copy all anew while the nth call of a group fails, then once more. False if
+ * there are not so many calls. */
+static bool
+copy_with_failure(pair *p, unsigned groups, int error, unsigned long nth)
+{
+    char name[64];
+    pyr_store *to;
+    const subject *s = nth % 2 ? &p->s : &p->clone;
+    snprintf(name, sizeof name, "copy-%u-%lu", groups, nth);
+    OK(pyr_open(p->to_url, 0, &to));
+    pyri_sys_order(
+        &(pyri_sys_plan){.groups = groups, .nth = nth, .error = error});
+    int err = pyr_copy(s->array, to, name, NULL, NULL);
+    bool acted = pyri_sys_acted() > 0;
+    pyri_sys_order(NULL);
+    if (err < 0)
+        CHECK(acted && pyr_errmsg()[0]);
+    pyr_close(to);
+    OK(pyr_copy(s->array, p->to, name, NULL, NULL));
+    check_copy(p, nth % 2 ? "a" : "c", name, true);
+    return acted;
+}
+
+static void
+whatever_memory_is_short_a_copy_goes_on(void)
+{
+    const char *scale = getenv("PYR_TEST_SCALE");
+    unsigned long step = scale && strcmp(scale, "small") == 0 ? 29 : 3;
+    unsigned long nth = 1 + test_seed() % step;
+    pair p;
+    pair_make(&p, test_seed());
+    while (copy_with_failure(&p, PYRI_SYS_MEMORY, ENOMEM, nth))
+        nth += step;
+    CHECK(nth > 100);
+    CHECK(!copy_with_failure(&p, PYRI_SYS_RANDOM, EIO, 2));
+    CHECK(copy_with_failure(&p, PYRI_SYS_RANDOM, EIO, 1));
+    pair_end(&p);
+}
+
+/* Large fragments, which go to files of their own. */
+static void
+whatever_file_call_fails_a_copy_goes_on(void)
+{
+    enum { CELLS = 1 << 16 };
+    static uint64_t cells[CELLS], got[CELLS];
+    static const uint64_t zero[1], shape[1] = {CELLS};
+    static const int errors[] = {EIO, ENOSPC};
+    pyr_store *from = fresh_store(true), *to;
+    pyr_array *a, *copy;
+    OK(pyr_create(from, "a", &(pyr_spec){.ndim = 1, .shape = shape,
+                                         .chunk = (uint64_t[]){CELLS / 4},
+                                         .type = PYR_U64}, &a));
+    for (int v = 1; v <= 3; v++) {
+        for (size_t i = 0; i < CELLS; i++)
+            cells[i] = rng_mix(i + (size_t)v * CELLS);
+        OK(pyr_write(a, zero, shape, cells, NULL));
+    }
+    bool acted = true;
+    for (unsigned long nth = 1; acted; nth++) {
+        const char *url = tmp_fresh("file");
+        OK(pyr_open(url, PYR_OPEN_CREATE, &to));
+        pyri_sys_order(&(pyri_sys_plan){.groups = PYRI_SYS_FILE, .nth = nth,
+                                        .error = errors[nth % 2]});
+        int err = pyr_copy(a, to, "copy", NULL, NULL);
+        acted = pyri_sys_acted() > 0;
+        pyri_sys_order(NULL);
+        CHECK(acted || (nth > 5 && err == 0));
+        pyr_close(to);
+        OK(pyr_open(url, 0, &to));
+        OK(pyr_copy(a, to, "copy", NULL, NULL));
+        OK(pyr_array_open(to, "copy", &copy));
+        OK(pyr_read(copy, 3, zero, shape, got));
+        CHECK(memcmp(got, cells, sizeof got) == 0);
+        pyr_array_close(copy);
+        pyr_close(to);
+        tmp_remove(url);
+    }
+    pyr_array_close(a);
+    pyr_close(from);
 }
 
 /* --- damage -------------------------------------------------------------- */
@@ -325,6 +412,8 @@ static const check_case cases[] = {
     T(what_the_source_forgot_meanwhile_stays),
     T(a_source_can_be_written_to_meanwhile),
     T(two_copies_at_once_do_no_harm),
+    T(whatever_memory_is_short_a_copy_goes_on),
+    T(whatever_file_call_fails_a_copy_goes_on),
     T(a_copy_that_the_disk_changed_is_found_out),
 };
 
