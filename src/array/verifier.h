@@ -3,6 +3,7 @@
  *
  *   verify_store.c  arrays, versions, and the walk over nodes
  *   verify_chunk.c  leaves: fragments, cells, summaries; by many threads
+ *   verify_digest.c digests of leaves
  *   orphans.c       what is stored, and was not reached
  *   repair.c        what can be derived is derived again
  */
@@ -26,6 +27,8 @@ typedef struct pyri_view {
     pyri_snapshot snap;
     pyri_kin *kin;
     unsigned users;
+    bool one_box;          /* its version wrote just one */
+    pyri_snapshot *before; /* the one before it, once it was asked for */
 } pyri_view;
 
 /* A leaf that waits to be looked at. */
@@ -107,6 +110,16 @@ int pyri_verify_leaf(pyri_verifier *v, pyri_view *view, const pyri_node *node,
 /* Look at all that wait. */
 int pyri_verify_flush(pyri_verifier *v);
 void pyri_view_leave(pyri_view *view);
+
+/* --- verify_digest.c ----------------------------------------------------- */
+
+/* What the version of a view wrote; and the end of it. */
+void pyri_verify_told(pyri_view *view, const pyri_record *record);
+void pyri_verify_untold(pyri_view *view);
+/* Is the digest of a leaf another than it must be, as far as can be told? */
+int pyri_verify_leaf_digest(pyri_verifier *v, pyri_view *view,
+                            const pyri_node *node, const uint64_t *pos,
+                            bool *wrong);
 
 /* --- orphans.c ----------------------------------------------------------- */
 

@@ -110,10 +110,31 @@ find_head(pyri_verifier *v, pyri_kin *k)
     return pyri_verify_harm(v, k->array->name, 0, 0, NULL, what);
 }
 
+/* Any record that is damaged, also if its key is, so that nobody looks for it.
+ * Those of names and arrays are told when they are opened. */
+static int
+see_record(void *ctx, pyri_bytes key, pyri_bytes value)
+{
+    char what[128] = "record ";
+    size_t at = strlen(what);
+    if (value.data || (key.size > 5 && memcmp(key.data, "name/", 5) == 0) ||
+        (key.size > 6 && memcmp(key.data, "array/", 6) == 0))
+        return 0;
+    for (size_t i = 0; i < key.size && i < 64; i++) {
+        uint8_t c = ((const uint8_t *)key.data)[i];
+        what[at++] = c >= 0x20 && c < 0x7f ? (char)c : '?';
+    }
+    strcpy(what + at, " is damaged");
+    return whole_store(ctx, what);
+}
+
 int
 pyri_verify_catalog(pyri_verifier *v)
 {
-    int err = pyri_engine_scan_records(v->e, v->r, (pyri_bytes){"name/", 5},
+    int err = pyri_engine_scan_records(v->e, v->r, (pyri_bytes){"", 0},
+                                       see_record, v);
+    if (err == 0)
+        err = pyri_engine_scan_records(v->e, v->r, (pyri_bytes){"name/", 5},
                                        see_name, v);
     if (err == 0)
         err = pyri_engine_scan_records(v->e, v->r, (pyri_bytes){"array/", 6},
@@ -148,6 +169,8 @@ see_tag(void *ctx, pyri_bytes key, pyri_bytes value)
     bool good = value.size == 8 && name && label >= a->first &&
                 label <= t->k->head;
     int err = 0;
+    if (!value.data)
+        return 0; /* told already */
     if (good && label > a->first)
         err = pyri_engine_get_version(t->v->e, t->v->r, a->id, label, &get);
     if (err == 0 && good && get.found && !get.forgotten)

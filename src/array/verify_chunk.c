@@ -292,6 +292,7 @@ pyri_view_leave(pyri_view *view)
 {
     if (!view || --view->users > 0)
         return;
+    pyri_verify_untold(view);
     pyri_snapshot_close(&view->snap);
     free(view);
 }

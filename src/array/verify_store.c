@@ -277,9 +277,14 @@ visit_leaf(walk *w, const spot *s, const pyri_node *node)
         err = pyri_fail(PYR_ECORRUPT, "a leaf lies on a newer one");
     if (err == PYR_ECORRUPT)
         return lose(w, s, NULL);
+    bool wrong = false;
     if (err == 0 && leaf.prev)
         err = push(w, leaf.prev, 0, 0, s->pos, true);
-    return err < 0 ? err : pyri_verify_leaf(w->v, w->view, node, s->pos);
+    if (err == 0 && !w->v->forgotten)
+        err = pyri_verify_leaf_digest(w->v, w->view, node, s->pos, &wrong);
+    if (err == 0 && wrong)
+        err = doubt(w, s, "the digest is not that of what was written");
+    return err != 0 ? err : pyri_verify_leaf(w->v, w->view, node, s->pos);
 }
 
 /* --- one version --------------------------------------------------------- */
@@ -353,7 +358,8 @@ lose_version(pyri_verifier *v, pyri_kin *k, uint64_t label)
 }
 
 static int
-walk_version(pyri_verifier *v, pyri_kin *k, uint64_t label)
+walk_version(pyri_verifier *v, pyri_kin *k, uint64_t label,
+             const pyri_record *told)
 {
     pyri_view *view = pyri_sys_calloc(1, sizeof *view);
     if (!view)
@@ -366,6 +372,8 @@ walk_version(pyri_verifier *v, pyri_kin *k, uint64_t label)
         return pyri_is_harm(err) ? lose_version(v, k, label) : err;
     }
     v->out->versions += !v->forgotten;
+    if (told)
+        pyri_verify_told(view, told);
     err = walk_tree(v, view);
     pyri_view_leave(view);
     return err;
@@ -390,8 +398,9 @@ see_version(void *ctx, uint64_t label, const pyri_version_get *get)
         return lose_version(x->v, x->k, label);
     if (err < 0)
         return err;
+    err = walk_version(x->v, x->k, label, &record);
     pyri_record_fini(&record);
-    return walk_version(x->v, x->k, label);
+    return err;
 }
 
 /* The newest version must be there. */
@@ -427,7 +436,7 @@ walk_array(pyri_verifier *v, pyri_kin *k)
         if (err == 0)
             err = pyri_array_is_gone(a, v->r, &gone);
         if (err == 0 && !gone)
-            err = walk_version(v, k, a->first);
+            err = walk_version(v, k, a->first, NULL);
     }
     if (err == 0 && k->head > a->first)
         err = pyri_engine_scan_versions(v->e, v->r, a->id, a->first + 1,

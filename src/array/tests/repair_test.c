@@ -176,6 +176,62 @@ wrong_summaries_on_files_are_found_and_rebuilt(void)
     try_summaries(false);
 }
 
+/* --- digests ------------------------------------------------------------- */
+
+static int
+note_digest(void *ctx, const pyr_harm *harm)
+{
+    if (strcmp(harm->what, "the digest is not that of what was written") == 0)
+        ++*(int *)ctx;
+    return 0;
+}
+
+/* The first leaf of that label says another digest of itself. */
+static void
+spoil_digest(uint64_t label)
+{
+    picking p = {.level = 0, .label = label};
+    pyri_reader *r;
+    pyri_node node;
+    pyri_leaf leaf = {.n = 0};
+    pyri_leaf_walk walk;
+    pyri_box domain = {{0, 0}, {CHUNK, CHUNK}};
+    pyri_frag frags[8];
+    pyri_buf bytes = {0};
+    OK(pyri_engine_begin(w.e, &r));
+    CHECK(pyri_engine_scan_nodes(w.e, r, w.a->id, pick, &p) == 1);
+    pyri_engine_end(w.e, r);
+    pyri_bytes key = {p.key, p.key_size};
+    OK(pyri_node_open(key, (pyri_bytes){p.bytes, p.size}, &node));
+    OK(pyri_node_about(&node, PYR_I32, &leaf.about));
+    OK(pyri_leaf_begin(&node, 2, &domain, &walk));
+    leaf.prev = walk.prev;
+    leaf.frags = frags;
+    while (walk.left && leaf.n < 8)
+        OK(pyri_leaf_next(&walk, &frags[leaf.n++]));
+    leaf.about.digest.lo ^= 1;
+    pyri_leaf_encode(key, &leaf, PYR_I32, 2, domain.lo, &bytes);
+    pyri_node_put put = {key, {bytes.data, bytes.size}};
+    OK(pyri_engine_replace_nodes(w.e, &put, 1));
+    pyri_buf_fini(&bytes);
+}
+
+static void
+wrong_digests_are_found(void)
+{
+    for (uint64_t label = 1; label <= 2; label++) {
+        int found = 0;
+        pyr_verified seen;
+        set_up(true);
+        spoil_digest(label); /* whole chunks; and a part of the first */
+        OK(pyri_verify(w.e, &(pyr_verify_spec){.each = note_digest,
+                                               .ctx = &found}, &seen));
+        CHECK(found == (label == 1 ? 2 : 1)); /* what lies on it, too */
+        CHECK(repaired().harms > 0); /* who knows which one is right */
+        tear_down();
+    }
+}
+
 /* --- orphans ------------------------------------------------------------- */
 
 /* A version that is the one before it, with a node and a blob too many. */
@@ -277,6 +333,6 @@ nothing_goes_where_a_node_is_lost(void)
 
 TESTS(T(wrong_summaries_in_memory_are_found_and_rebuilt),
       T(wrong_summaries_on_files_are_found_and_rebuilt),
-      T(what_nothing_needs_in_memory_goes),
+      T(wrong_digests_are_found), T(what_nothing_needs_in_memory_goes),
       T(what_nothing_needs_on_files_goes),
       T(nothing_goes_where_a_node_is_lost))

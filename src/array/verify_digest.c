@@ -1,0 +1,161 @@
+/*
+ * array/verify_digest.c - is the digest of a leaf that of what its version
+ * wrote, on top of what was there before?
+ *
+ * A leaf keeps only fragments that can be seen, so what a version wrote can be
+ * told from it for sure only if that was one box. (Digests of inner nodes are
+ * always worked out again.)
+ */
+#include "array/verifier.h"
+
+#include "base/sys.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void
+pyri_verify_told(pyri_view *view, const pyri_record *record)
+{
+    const pyri_claim *c = &record->claim;
+    view->one_box = record->kind == PYR_KIND_WRITE && c->n == 1 &&
+                    pyri_run_is_box(c->ndim, &c->runs[0]);
+}
+
+void
+pyri_verify_untold(pyri_view *view)
+{
+    if (view->before)
+        pyri_snapshot_close(view->before);
+    free(view->before);
+    view->before = NULL;
+}
+
+/* The snapshot just before; NULL if it has gone. */
+static int
+open_before(pyri_verifier *v, pyri_view *view)
+{
+    if (view->before || !view->one_box)
+        return 0;
+    view->before = pyri_sys_calloc(1, sizeof *view->before);
+    if (!view->before)
+        return pyri_fail_nomem("a snapshot");
+    int err = pyri_snapshot_open_label(view->kin->array, v->r,
+                                       view->snap.label - 1, view->before);
+    if (err == 0)
+        return 0;
+    free(view->before);
+    view->before = NULL;
+    view->one_box = false;
+    return pyri_is_harm(err) ? 0 : err;
+}
+
+static void
+place_at(const pyri_grid *g, int level, const uint64_t *chunk, uint64_t *pos)
+{
+    memset(pos, 0, PYR_MAX_DIMS * sizeof *pos);
+    for (int d = 0; d < g->ndim; d++)
+        pos[d] = g->shift[level][d] < 64 ? chunk[d] >> g->shift[level][d] : 0;
+}
+
+/* The leaf that a tree has for a chunk; *found is false if it has none. */
+static int
+leaf_of(const pyri_tree *t, const uint64_t *chunk, pyri_node *out, bool *found)
+{
+    uint64_t label = t->root, at[PYR_MAX_DIMS], code[PYRI_CODE_WORDS];
+    int stored = t->root_level, here = t->grid->levels, err;
+    *found = false;
+    place_at(t->grid, here, chunk, at);
+    for (int d = 0; d < t->grid->ndim; d++)
+        if (at[d])
+            return 0; /* outside of that grid */
+    pyri_grid_code(t->grid, chunk, code);
+    for (; here > 0 && label; here--) {
+        unsigned slot = pyri_grid_slot(code, here);
+        pyri_node node;
+        if (stored < here) {
+            label = slot == 0 ? label : 0;
+            continue;
+        }
+        place_at(t->grid, here, chunk, at);
+        if ((err = pyri_tree_get(t, label, here, at, &node)) < 0)
+            return err;
+        label = 0;
+        if (node.slots >> slot & 1 &&
+            (err = pyri_node_child(&node, slot, &label, &stored)) < 0)
+            return err;
+    }
+    *found = label != 0;
+    return label ? pyri_tree_get(t, label, 0, chunk, out) : 0;
+}
+
+static pyri_digest
+digest_of(int ndim, const pyri_frag *f, pyri_digest before)
+{
+    pyri_buf text = {0};
+    pyri_digest out = {0, 0};
+    pyri_buf_u64(&text, before.lo);
+    pyri_buf_u64(&text, before.hi);
+    for (int d = 0; d < ndim; d++) {
+        pyri_buf_u64(&text, f->box.lo[d]);
+        pyri_buf_u64(&text, f->box.hi[d]);
+    }
+    pyri_buf_u64(&text, f->cells.lo);
+    pyri_buf_u64(&text, f->cells.hi);
+    if (!text.failed)
+        out = pyri_hash128(text.data, text.size);
+    pyri_buf_fini(&text);
+    return out;
+}
+
+/* What was there before, unless the fragment hides all of it. */
+static int
+digest_below(pyri_verifier *v, pyri_view *view, const pyri_frag *f,
+             const uint64_t *pos, pyri_about *below)
+{
+    pyri_box shown;
+    pyri_node node;
+    bool found;
+    *below = (pyri_about){.digested = true};
+    if (pyri_grid_shown(&view->snap.grid, 0, pos, &shown) && !f->masked &&
+        pyri_box_contains(view->snap.grid.ndim, &f->box, &shown))
+        return 0;
+    int err = open_before(v, view);
+    if (err < 0 || !view->before)
+        return err;
+    err = leaf_of(&view->before->tree, pos, &node, &found);
+    if (err == 0 && found)
+        err = pyri_node_about(&node, view->snap.tree.type, below);
+    return err;
+}
+
+int
+pyri_verify_leaf_digest(pyri_verifier *v, pyri_view *view,
+                        const pyri_node *node, const uint64_t *pos,
+                        bool *wrong)
+{
+    const pyri_grid *g = &view->snap.grid;
+    pyri_leaf_walk leaf;
+    pyri_about own, below;
+    pyri_box domain;
+    pyri_frag f;
+    *wrong = false;
+    if (!view->one_box || node->label != view->snap.label)
+        return 0;
+    pyri_grid_domain(g, 0, pos, &domain);
+    if (pyri_leaf_begin(node, g->ndim, &domain, &leaf) < 0 || leaf.prev ||
+        leaf.left == 0 || pyri_leaf_next(&leaf, &f) < 0 ||
+        pyri_node_about(node, view->snap.tree.type, &own) < 0 ||
+        f.version != node->label || f.fold)
+        return 0; /* told elsewhere, or nothing to tell */
+    int err = digest_below(v, view, &f, pos, &below);
+    if (err < 0 || !view->one_box)
+        return pyri_is_harm(err) ? 0 : err;
+    if (!below.digested) { /* nothing is known of what was there */
+        *wrong = own.digested;
+        return 0;
+    }
+    pyri_digest want = digest_of(g->ndim, &f, below.digest);
+    *wrong = !own.digested || want.lo != own.digest.lo ||
+             want.hi != own.digest.hi;
+    return 0;
+}
