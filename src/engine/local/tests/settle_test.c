@@ -135,7 +135,8 @@ forget_and_erase(pyri_engine *e, const owned *o)
                       .version = o->ticket.version};
     pyri_erase x = {.nodes = &node, .nnodes = 1, .blobs = o->blobs,
                     .nblobs = 2, .array = o->ticket.array,
-                    .version = o->ticket.version, .whole = true};
+                    .versions = &o->ticket.version,
+                    .nversions = 1};
     int err = pyri_engine_edit(e, &edit, 1);
     return err < 0 ? err : pyri_engine_erase(e, &x);
 }
