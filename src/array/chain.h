@@ -9,7 +9,9 @@
 typedef struct pyri_link {
     pyri_frag frag;
     pyri_box shown; /* the part that this snapshot shows; may be empty */
-    size_t get;     /* fetch.c: the first of its two gets */
+    uint64_t from, to; /* fetch.c: bytes of payload that are needed; to == 0:
+                          none */
+    size_t get;        /* fetch.c: the first of its two gets */
 } pyri_link;
 
 /* A chunk as it is in one snapshot: links are laid over each other, the first
@@ -47,6 +49,8 @@ typedef struct pyri_fetch {
     pyri_box box;
     pyri_mem to;
     pyri_summary *sum;
+    size_t pieces; /* fetch.c: the first of its pieces */
+    bool painted;  /* fetch.c: there are masks, and so no pieces */
 } pyri_fetch;
 
 /* Memory of one worker. Zero-initialise; end with pyri_fetcher_fini(). */
@@ -58,8 +62,8 @@ typedef struct pyri_fetcher {
     size_t ngets, gets_room;
     pyri_buf expanded;
     const pyri_frag *expanded_of;
-    struct pyri_todo *todo; /* boxes still to be laid out */
-    size_t ntodo, todo_room;
+    struct pyri_piece *pieces; /* of all jobs, one after the other */
+    size_t npieces, pieces_room;
 } pyri_fetcher;
 
 void pyri_fetcher_fini(pyri_fetcher *f);

@@ -9,6 +9,7 @@
 
 #include "base/checked.h"
 #include "base/pool.h"
+#include "base/scratch.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -106,7 +107,7 @@ set_box(const reading *r, const pyri_box *box, uint64_t bits)
 static int
 widen(reading *r)
 {
-    pyri_fetch *jobs = malloc(WINDOW * sizeof *jobs);
+    pyri_fetch *jobs = pyri_scratch_take(WINDOW * sizeof *jobs);
     if (!jobs)
         return pyri_fail_nomem("a read");
     memcpy(jobs, r->few, sizeof r->few);
@@ -284,7 +285,7 @@ pyri_read(pyri_array *a, pyr_version v, const pyri_part *parts, size_t n)
     r.scratch_size = 0;
     err = read_parts(&r, parts, n);
     if (r.jobs != r.few)
-        free(r.jobs);
+        pyri_scratch_give(r.jobs);
     pyri_chain_fini(&r.links);
     pyri_fetcher_fini(&r.fetcher);
     free(r.scratch);

@@ -436,8 +436,15 @@ decode_box(pyri_cursor *c, int ndim, const pyri_box *chunk, pyri_box *box)
     return good;
 }
 
+static int
+damaged(void)
+{
+    return pyri_fail(PYR_ECORRUPT, "a fragment's description is damaged");
+}
+
 int
-pyri_frag_decode(pyri_cursor *c, int ndim, const pyri_box *chunk, pyri_frag *f)
+pyri_frag_decode_box(pyri_cursor *c, int ndim, const pyri_box *chunk,
+                     pyri_frag *f)
 {
     uint8_t kind = pyri_cursor_u8(c);
     f->masked = kind & MASKED;
@@ -445,25 +452,49 @@ pyri_frag_decode(pyri_cursor *c, int ndim, const pyri_box *chunk, pyri_frag *f)
     f->kind = (pyri_frag_kind)(kind & ~(MASKED | FOLD));
     f->version = pyri_cursor_varint(c);
     bool good = decode_box(c, ndim, chunk, &f->box);
+    good &= f->kind <= PYRI_FRAG_PRESSED &&
+            !(f->masked && f->kind == PYRI_FRAG_SAME);
+    return c->failed || !good ? damaged() : 0;
+}
+
+int
+pyri_frag_decode_rest(pyri_cursor *c, pyri_frag *f)
+{
     bool same = f->kind == PYRI_FRAG_SAME;
     const uint8_t *at = pyri_cursor_take(c, same ? 24 : 32);
     f->bits = f->stored = f->check = f->ref[0] = f->ref[1] = 0;
-    if (at) {
-        f->cells.lo = pyri_load64(at);
-        f->cells.hi = pyri_load64(at + 8);
-    }
-    if (at && same) {
+    if (!at)
+        return damaged();
+    f->cells.lo = pyri_load64(at);
+    f->cells.hi = pyri_load64(at + 8);
+    if (same) {
         f->bits = pyri_load64(at + 16);
-        good &= !f->masked;
-    } else if (at) {
-        f->ref[0] = pyri_load64(at + 16);
-        f->ref[1] = pyri_load64(at + 24);
-        f->stored = pyri_cursor_varint(c);
-        f->check = pyri_cursor_u64(c);
-        good &= f->kind <= PYRI_FRAG_PRESSED && f->stored > 0 &&
-                f->stored < UINT64_MAX / 16;
+        return 0;
     }
-    if (c->failed || !good)
-        return pyri_fail(PYR_ECORRUPT, "a fragment's description is damaged");
-    return 0;
+    f->ref[0] = pyri_load64(at + 16);
+    f->ref[1] = pyri_load64(at + 24);
+    f->stored = pyri_cursor_varint(c);
+    f->check = pyri_cursor_u64(c);
+    bool good = f->stored > 0 && f->stored < UINT64_MAX / 16;
+    return c->failed || !good ? damaged() : 0;
+}
+
+int
+pyri_frag_skip_rest(pyri_cursor *c, const pyri_frag *f)
+{
+    if (f->kind == PYRI_FRAG_SAME) {
+        pyri_cursor_take(c, 24);
+    } else {
+        pyri_cursor_take(c, 32);
+        pyri_cursor_varint(c);
+        pyri_cursor_take(c, 8);
+    }
+    return c->failed ? damaged() : 0;
+}
+
+int
+pyri_frag_decode(pyri_cursor *c, int ndim, const pyri_box *chunk, pyri_frag *f)
+{
+    int err = pyri_frag_decode_box(c, ndim, chunk, f);
+    return err < 0 ? err : pyri_frag_decode_rest(c, f);
 }

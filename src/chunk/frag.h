@@ -114,8 +114,16 @@ int pyri_frag_expand(const pyri_frag *f, const pyri_frag_style *style,
 
 void pyri_frag_encode(const pyri_frag *f, int ndim, const uint64_t *origin,
                       pyri_buf *out);
-/* Checks that the box is inside `chunk` (origin..). A failed cursor or
- * nonsense gives PYR_ECORRUPT. */
+/*
+ * Back, in two steps: what it is and where, then the rest of it, or nothing
+ * but a step over it. Checks that the box is inside `chunk` (origin..). A
+ * failed cursor or nonsense gives PYR_ECORRUPT.
+ */
+int pyri_frag_decode_box(pyri_cursor *c, int ndim, const pyri_box *chunk,
+                         pyri_frag *f);
+int pyri_frag_decode_rest(pyri_cursor *c, pyri_frag *f);
+int pyri_frag_skip_rest(pyri_cursor *c, const pyri_frag *f);
+/* Both steps. */
 int pyri_frag_decode(pyri_cursor *c, int ndim, const pyri_box *chunk,
                      pyri_frag *f);
 

@@ -67,5 +67,17 @@ int
 pyri_leaf_next(pyri_leaf_walk *w, pyri_frag *frag)
 {
     w->left--;
-    return pyri_frag_decode(&w->at, w->ndim, &w->chunk, frag);
+    return pyri_frag_decode_box(&w->at, w->ndim, &w->chunk, frag);
+}
+
+int
+pyri_leaf_take(pyri_leaf_walk *w, pyri_frag *frag)
+{
+    return pyri_frag_decode_rest(&w->at, frag);
+}
+
+int
+pyri_leaf_skip(pyri_leaf_walk *w, const pyri_frag *frag)
+{
+    return pyri_frag_skip_rest(&w->at, frag);
 }
