@@ -93,8 +93,11 @@ int pyri_snapshot_open(pyri_array *a, pyr_version v, pyri_snapshot *s);
 int pyri_snapshot_open_label(pyri_array *a, pyri_reader *r, uint64_t label,
                              pyri_snapshot *s);
 void pyri_snapshot_close(pyri_snapshot *s);
-/* PYR_EBOUNDS unless the run is inside the shape. */
+/* PYR_EBOUNDS unless the run is inside the shape; the second one is for a
+ * shape that is known without opening the snapshot. */
 int pyri_snapshot_check(const pyri_snapshot *s, const pyri_run *run);
+int pyri_shape_check(const pyri_array *a, uint64_t label,
+                     const uint64_t *shape, const pyri_run *run);
 
 int pyri_latest(pyri_array *a, pyr_version *out);
 int pyri_info(pyri_array *a, pyr_version v, pyr_info *out);

@@ -29,7 +29,8 @@ enum {
     FOLD_MAX = 64,
     FOLD_GAIN = 4,
     FOLD_LARGE = 64 << 20, /* bytes: chunks beyond this are left alone */
-    ALONE = 1 << 20        /* bytes that are not worth waking a worker */
+    ALONE = 1 << 20,       /* bytes that are not worth waking a worker */
+    FEW = 16               /* chunks that are looked for together */
 };
 
 /* --- summing up ---------------------------------------------------------- */
@@ -247,18 +248,16 @@ keep_or_fold(pyri_draft *d, const pyri_tree *t, pyri_chain *c, pyri_painted *p,
 
 /* --- preparing ----------------------------------------------------------- */
 
+/* What the snapshot has where chunks first..first + n were painted. */
 typedef struct looker {
     pyri_draft *d;
     const pyri_tree *t;
-    pyri_painted *p;
+    size_t first, n;
 } looker;
 
-/* What the snapshot has where a chunk was painted. */
 static int
-look(void *ctx, const pyri_hit *hit)
+look_at(const looker *l, pyri_painted *p, const pyri_hit *hit)
 {
-    looker *l = ctx;
-    pyri_painted *p = l->p;
     pyri_chain chain = {0};
     pyri_about about = {.label = UINT64_MAX, .known = true};
     pyri_summary_init(&about.summary);
@@ -293,54 +292,101 @@ covers(const pyri_tree *t, const pyri_painted *p)
 }
 
 static int
+look(void *ctx, const pyri_hit *hit)
+{
+    const looker *l = ctx;
+    int err = 0;
+    for (size_t i = l->first; i < l->first + l->n && err == 0; i++) {
+        pyri_painted *p = &l->d->painted[i];
+        pyri_box chunk;
+        pyri_grid_domain(l->t->grid, 0, p->pos, &chunk);
+        if (pyri_box_overlaps(l->t->grid->ndim, &chunk, &hit->box))
+            err = look_at(l, p, hit);
+    }
+    return err;
+}
+
+/* Chunks that together fill a box are looked for together. */
+static int
+prepare_some(pyri_draft *d, pyri_snapshot *snap, size_t first, size_t n)
+{
+    looker l = {d, &snap->tree, first, n};
+    pyri_box cells = {.lo = {0}}, chunk;
+    for (size_t i = first; i < first + n; i++)
+        if (!covers(&snap->tree, &d->painted[i]) &&
+            pyri_grid_shown(&snap->grid, 0, d->painted[i].pos, &chunk))
+            pyri_box_cover(snap->grid.ndim, &cells, &chunk);
+    if (pyri_box_empty(snap->grid.ndim, &cells))
+        return 0;
+    pyri_run run = pyri_run_of_box(snap->grid.ndim, &cells);
+    return pyri_tree_find(&snap->tree, &run, look, &l);
+}
+
+/* A chunk that is covered is not even looked at: it may be damaged. */
+static bool
+belong_together(const pyri_draft *d, const pyri_snapshot *snap)
+{
+    int ndim = snap->grid.ndim;
+    pyri_box all = {.lo = {0}}, one;
+    if (d->n > FEW)
+        return false;
+    for (size_t i = 0; i < d->n; i++) {
+        if (covers(&snap->tree, &d->painted[i]))
+            return false;
+        for (int k = 0; k < ndim; k++) {
+            one.lo[k] = d->painted[i].pos[k];
+            one.hi[k] = one.lo[k] + 1;
+        }
+        pyri_box_cover(ndim, &all, &one);
+    }
+    return pyri_box_cells(ndim, &all) == d->n;
+}
+
+/* A worker's share: with a reader of its own. */
+static int
 prepare_chunk(void *ctx, size_t i, unsigned worker)
 {
     pyri_draft *d = ctx;
-    pyri_painted *p = &d->painted[i];
     pyri_snapshot snap;
     pyri_reader *r;
     int err = pyri_engine_begin(d->array->engine, &r);
     if (err < 0)
         return err;
     if ((err = pyri_snapshot_open_label(d->array, r, d->seen, &snap)) == 0) {
-        pyri_box cells;
-        if (!covers(&snap.tree, p) &&
-            pyri_grid_shown(&snap.grid, 0, p->pos, &cells)) {
-            looker l = {d, &snap.tree, p};
-            pyri_run run = pyri_run_of_box(snap.grid.ndim, &cells);
-            err = pyri_tree_find(&snap.tree, &run, look, &l);
-        }
+        err = prepare_some(d, &snap, i, 1);
         pyri_snapshot_close(&snap);
     }
     pyri_engine_end(d->array->engine, r);
     return err;
 }
 
+/* Bytes of the chunks that there is something to find out of. */
+static uint64_t
+work_in(const pyri_draft *d, const pyri_snapshot *snap)
+{
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < d->n; i++) {
+        pyri_box chunk;
+        if (covers(&snap->tree, &d->painted[i]))
+            continue;
+        pyri_grid_domain(&snap->grid, 0, d->painted[i].pos, &chunk);
+        bytes += pyri_min64(bytes_of(d->array, &chunk), ALONE);
+    }
+    return bytes;
+}
+
 int
 pyri_prepare(pyri_draft *d)
 {
-    pyri_reader *r;
-    int err = pyri_engine_begin(d->array->engine, &r);
+    pyri_snapshot snap;
+    int err = pyri_snapshot_open(d->array, PYR_LATEST, &snap);
     if (err < 0)
         return err;
-    err = pyri_engine_latest(d->array->engine, r, d->array->id, &d->seen, NULL);
-    bool needed = false;
-    pyri_snapshot snap;
-    uint64_t bytes = 0;
-    if (err == 0 &&
-        (err = pyri_snapshot_open_label(d->array, r, d->seen, &snap)) == 0) {
-        for (size_t i = 0; i < d->n; i++) {
-            pyri_box chunk;
-            if (covers(&snap.tree, &d->painted[i]))
-                continue;
-            needed = true;
-            pyri_grid_domain(&snap.grid, 0, d->painted[i].pos, &chunk);
-            bytes += pyri_min64(bytes_of(d->array, &chunk), ALONE);
-        }
-        pyri_snapshot_close(&snap);
-    }
-    pyri_engine_end(d->array->engine, r);
-    if (err < 0 || !needed)
-        return err;
-    return pyri_pool_run_if(bytes > 4 * ALONE, d->n, prepare_chunk, d);
+    d->seen = snap.label;
+    bool many = work_in(d, &snap) > 4 * ALONE;
+    size_t step = belong_together(d, &snap) ? d->n : 1;
+    for (size_t i = 0; i < d->n && !many && err == 0; i += step)
+        err = prepare_some(d, &snap, i, step);
+    pyri_snapshot_close(&snap);
+    return many ? pyri_pool_run(d->n, prepare_chunk, d) : err;
 }
