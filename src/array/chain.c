@@ -31,7 +31,7 @@ pyri_chain_reset(pyri_chain *c)
 static int
 make_room(pyri_chain *c)
 {
-    int room = c->room ? 4 * c->room : 4;
+    int room = c->room ? 4 * c->room : 16;
     pyri_link *links = pyri_scratch_take((size_t)room * sizeof *links);
     if (!links)
         return pyri_fail_nomem("the fragments of a chunk");

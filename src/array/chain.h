@@ -68,6 +68,10 @@ typedef struct pyri_fetcher {
 
 void pyri_fetcher_fini(pyri_fetcher *f);
 
+/* Sum up the cells of a box, which are in memory. */
+void pyri_sum_memory(const pyri_schema *s, const pyri_box *box, pyri_mem mem,
+                     pyri_summary *sum);
+
 /* Fetch all of them, asking the engine once. */
 int pyri_fetch_run(pyri_fetcher *f, pyri_fetch *jobs, size_t n);
 

@@ -349,6 +349,17 @@ sum_rows(const pyri_schema *s, const pyri_rows *rows, const uint8_t *at,
         sum_bytes(&g, g.block, g.held);
 }
 
+void
+pyri_sum_memory(const pyri_schema *s, const pyri_box *box, pyri_mem mem,
+                pyri_summary *sum)
+{
+    uint64_t extent[PYR_MAX_DIMS];
+    pyri_rows rows;
+    extents(s->ndim, box, extent);
+    pyri_rows_of(s->ndim, pyri_type_size(s->type), extent, mem.step, &rows);
+    sum_rows(s, &rows, mem.base, sum);
+}
+
 static int copy_halves(pyri_fetcher *f, const pyri_frag *g,
                        const pyri_blob_get *gets, const pyri_box *box,
                        pyri_mem to, pyri_summary *sum);
@@ -494,13 +505,10 @@ copy_whole(pyri_fetcher *f, const pyri_frag *g, const pyri_blob_get *gets,
                                   (uint8_t *)(uintptr_t)cells);
     extents(n, box, extent);
     src = pyri_mem_move(n, src, g->box.lo, box->lo);
-    if (sum) {
-        pyri_rows rows;
-        pyri_rows_of(n, cell, extent, src.step, &rows);
-        sum_rows(&f->array->schema, &rows, src.base, sum);
-    } else {
+    if (sum)
+        pyri_sum_memory(&f->array->schema, box, src, sum);
+    else
         pyri_copy(n, cell, extent, to, src);
-    }
     return 0;
 }
 

@@ -263,7 +263,7 @@ make_leaf(bundle *b, rng *r)
     }
     b->key_size = pyri_node_key(9, b->leaf.about.label, 0, 2, pos, b->key);
     pyri_leaf_encode((pyri_bytes){b->key, b->key_size}, &b->leaf, type, 2,
-                     b->chunk.lo, &b->bytes);
+                     &b->chunk, &b->bytes);
 }
 
 static void
