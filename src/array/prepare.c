@@ -13,7 +13,8 @@
  *
  * Summing up. What the chunk sums up to with the new cells on top: from what
  * it summed up to before, less the cells that are hidden now, where that can
- * be said; else from all its cells.
+ * be said; else from all its cells. When these have to be read, FOLD_SOON
+ * links are enough to fold them.
  */
 #include "array/draft.h"
 
@@ -25,8 +26,8 @@
 #include <string.h>
 
 enum {
-    FOLD_SOON = 8,
-    FOLD_MIN = 16,
+    FOLD_SOON = 12,
+    FOLD_MIN = 24,
     FOLD_MAX = 64,
     FOLD_GAIN = 4,
     FOLD_LARGE = 64 << 20, /* bytes: chunks beyond this are left alone */
