@@ -106,8 +106,11 @@ void pyri_snapshot_close(pyri_snapshot *s);
 /* `err` of a read of that label; a part that was not found is no damage if the
  * version was forgotten meanwhile: PYR_ENOVERSION. */
 int pyri_snapshot_explain(pyri_array *a, uint64_t label, int err);
-/* PYR_EBOUNDS unless the run is inside the shape. */
+/* PYR_EBOUNDS unless the run is inside the shape; the second one is for a
+ * shape that is known without opening the snapshot. */
 int pyri_snapshot_check(const pyri_snapshot *s, const pyri_run *run);
+int pyri_shape_check(const pyri_array *a, uint64_t label,
+                     const uint64_t *shape, const pyri_run *run);
 
 int pyri_latest(pyri_array *a, pyr_version *out);
 int pyri_info(pyri_array *a, pyr_version v, pyr_info *out);

@@ -10,6 +10,7 @@
 #include "array/chain.h"
 
 #include "base/checked.h"
+#include "base/scratch.h"
 #include "base/sys.h"
 
 #include <stdlib.h>
@@ -18,7 +19,7 @@
 void
 pyri_chain_fini(pyri_chain *c)
 {
-    free(c->links);
+    pyri_scratch_give(c->links);
     *c = (pyri_chain){0};
 }
 
@@ -28,18 +29,27 @@ pyri_chain_reset(pyri_chain *c)
     c->n = 0;
 }
 
+static int
+make_room(pyri_chain *c)
+{
+    int room = c->room ? 4 * c->room : 16;
+    pyri_link *links = pyri_scratch_take((size_t)room * sizeof *links);
+    if (!links)
+        return pyri_fail_nomem("the fragments of a chunk");
+    if (c->n)
+        memcpy(links, c->links, (size_t)c->n * sizeof *links);
+    pyri_scratch_give(c->links);
+    c->links = links;
+    c->room = room;
+    return 0;
+}
+
 int
 pyri_chain_add(pyri_chain *c, const pyri_form *form, const pyri_frag *f)
 {
-    if (c->n == c->room) {
-        int room = c->room ? 2 * c->room : 4;
-        pyri_link *links = pyri_sys_realloc(c->links,
-                                            (size_t)room * sizeof *links);
-        if (!links)
-            return pyri_fail_nomem("the fragments of a chunk");
-        c->links = links;
-        c->room = room;
-    }
+    int err = c->n == c->room ? make_room(c) : 0;
+    if (err < 0)
+        return err;
     pyri_link *link = &c->links[c->n++];
     uint64_t clip[PYR_MAX_DIMS];
     link->frag = *f;
@@ -59,25 +69,27 @@ typedef struct wanted {
     bool covered;        /* what was added hides all that is below */
 } wanted;
 
-/* Add a fragment, unless it has nothing of what is wanted. */
+/* Add the fragment that the walk is at, unless it has nothing of what is
+ * wanted. */
 static int
-add_wanted(pyri_chain *c, wanted *w, const pyri_frag *f)
+add_wanted(pyri_chain *c, wanted *w, pyri_leaf_walk *leaf, pyri_frag *f)
 {
-    if (!w->box)
-        return pyri_chain_add(c, w->t->form, f);
-    if (!pyri_box_overlaps(w->t->grid->ndim, &f->box, w->box))
-        return 0;
-    int err = pyri_chain_add(c, w->t->form, f);
-    if (err == 0 && !f->masked)
-        w->covered = pyri_box_contains(w->t->grid->ndim,
-                                       &c->links[c->n - 1].shown, w->box);
+    int ndim = w->t->grid->ndim;
+    if (w->box && !pyri_box_overlaps(ndim, &f->box, w->box))
+        return pyri_leaf_skip(leaf, f);
+    int err = pyri_leaf_take(leaf, f);
+    if (err == 0)
+        err = pyri_chain_add(c, w->t->form, f);
+    if (err == 0 && w->box && !f->masked)
+        w->covered =
+            pyri_box_contains(ndim, &c->links[c->n - 1].shown, w->box);
     return err;
 }
 
 /* What is left of a leaf when its `prev` is looked at first. */
 typedef struct rest {
     pyri_leaf_walk leaf;
-    pyri_frag next; /* read from it, not yet added */
+    pyri_frag next; /* where the walk is: not yet taken */
     uint64_t after;
 } rest;
 
@@ -128,7 +140,7 @@ load_top(pyri_chain *c, loading *l, const pyri_node *node, uint64_t *after,
             *after = frag.version;
             return err;
         }
-        err = add_wanted(c, w, &frag);
+        err = add_wanted(c, w, &leaf, &frag);
     }
     return err;
 }
@@ -136,12 +148,12 @@ load_top(pyri_chain *c, loading *l, const pyri_node *node, uint64_t *after,
 static int
 load_rest(pyri_chain *c, wanted *w, rest *r)
 {
-    int err = add_wanted(c, w, &r->next);
+    int err = add_wanted(c, w, &r->leaf, &r->next);
     while (err == 0 && r->leaf.left && !w->covered) {
         err = pyri_leaf_next(&r->leaf, &r->next);
         if (err < 0 || r->next.version <= r->after)
             return err;
-        err = add_wanted(c, w, &r->next);
+        err = add_wanted(c, w, &r->leaf, &r->next);
     }
     return err;
 }

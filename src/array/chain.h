@@ -9,7 +9,10 @@
 typedef struct pyri_link {
     pyri_frag frag;
     pyri_box shown; /* the part that this snapshot shows; may be empty */
-    size_t get;     /* fetch.c: the first of its two gets */
+    uint64_t from, to; /* fetch.c: bytes of payload that are needed; to == 0:
+                          none */
+    uint64_t bytes;    /* fetch.c: of the cells that are wanted there */
+    size_t get;        /* fetch.c: the first of its two gets */
 } pyri_link;
 
 /* A chunk as it is in one snapshot: links are laid over each other, the first
@@ -47,6 +50,8 @@ typedef struct pyri_fetch {
     pyri_box box;
     pyri_mem to;
     pyri_summary *sum;
+    size_t pieces; /* fetch.c: the first of its pieces */
+    bool painted;  /* fetch.c: there are masks, and so no pieces */
 } pyri_fetch;
 
 /* Memory of one worker. Zero-initialise; end with pyri_fetcher_fini(). */
@@ -61,11 +66,15 @@ typedef struct pyri_fetcher {
     uint8_t *slab; /* bytes on their way from the engine to the caller */
     pyri_buf expanded;
     const pyri_frag *expanded_of;
-    struct pyri_todo *todo; /* boxes still to be laid out */
-    size_t ntodo, todo_room;
+    struct pyri_piece *pieces; /* of all jobs, one after the other */
+    size_t npieces, pieces_room;
 } pyri_fetcher;
 
 void pyri_fetcher_fini(pyri_fetcher *f);
+
+/* Sum up the cells of a box, which are in memory. */
+void pyri_sum_memory(const pyri_schema *s, const pyri_box *box, pyri_mem mem,
+                     pyri_summary *sum);
 
 /* Fetch all of them, asking the engine once. */
 int pyri_fetch_run(pyri_fetcher *f, pyri_fetch *jobs, size_t n);

@@ -1,10 +1,11 @@
 /*
  * array/fetch.c - cells out of chains of fragments, into the caller's memory.
  *
- * First all that may be needed is asked of the engine at once; then each box
- * is laid out from the top: what the newest fragment shows of it is copied,
- * the rest is cut into boxes and looked for in the fragments below. So every
- * cell is copied once, however long the chain (unless masks let cells below
+ * First each box is laid out from the top: what the newest fragment shows of
+ * it is one piece, the rest is cut into boxes and looked for in the fragments
+ * below. Then what the pieces need is asked of the engine at once, and they
+ * are copied. So every cell is copied once, however long the chain, and of
+ * fragments that are hidden nothing is asked (unless masks let cells below
  * show through: then fragments are painted over each other).
  *
  * Nothing is copied that was not verified: block by block, just the blocks
@@ -29,17 +30,44 @@ void
 pyri_fetcher_fini(pyri_fetcher *f)
 {
     free(f->gets);
-    free(f->todo);
+    free(f->pieces);
     pyri_scratch_give(f->slab);
     pyri_buf_fini(&f->expanded);
     f->slab = NULL;
     f->gets = NULL;
-    f->todo = NULL;
-    f->gets_room = f->ngets = f->todo_room = f->ntodo = 0;
+    f->pieces = NULL;
+    f->gets_room = f->ngets = f->pieces_room = f->npieces = 0;
     f->expanded_of = NULL;
 }
 
-/* --- what to ask for ----------------------------------------------------- */
+/* --- laying out ---------------------------------------------------------- */
+
+/* A box to be copied from one link, or set to fill (link == job->n). Before it
+ * is settled: a box that links from `link` on may have something of. */
+typedef struct pyri_piece {
+    pyri_box box;
+    int link;
+} piece;
+
+static int
+add_pieces(pyri_fetcher *f, const pyri_box *boxes, int n, int link)
+{
+    if (f->npieces + (size_t)n > f->pieces_room) {
+        size_t room = 2 * f->pieces_room + 2 * PYR_MAX_DIMS;
+        piece *pieces = pyri_sys_realloc(f->pieces, room * sizeof *pieces);
+        if (!pieces)
+            return pyri_fail_nomem("a read");
+        f->pieces = pieces;
+        f->pieces_room = room;
+    }
+    int ndim = f->array->schema.ndim;
+    for (int i = 0; i < n; i++) {
+        piece *p = &f->pieces[f->npieces++];
+        pyri_box_copy(ndim, &p->box, &boxes[i]);
+        p->link = link;
+    }
+    return 0;
+}
 
 /* The bytes of a plain fragment's payload from the first to the last cell of
  * a box inside it. */
@@ -63,8 +91,57 @@ whole_needed(const pyri_frag *f)
     return f->masked || f->kind == PYRI_FRAG_PRESSED || !pyri_frag_aligned(f);
 }
 
+/* A box of what the link shows will be copied: note which bytes it needs. */
+static void
+need(const pyri_fetcher *f, pyri_link *link, const pyri_box *box)
+{
+    const pyri_frag *g = &link->frag;
+    int n = f->array->schema.ndim;
+    size_t cell = pyri_type_size(f->array->schema.type);
+    uint64_t from = 0, to = g->stored;
+    if (!whole_needed(g))
+        span_of(n, cell, &g->box, box, &from, &to);
+    link->bytes += pyri_box_cells(n, box) * cell;
+    link->from = pyri_min64(link->from, from);
+    link->to = pyri_max64(link->to, to);
+}
+
+/* Find the newest link that has something of a piece, and make it the piece of
+ * that link; what is left of it are new pieces. */
 static int
-add_gets(pyri_fetcher *f, const pyri_link *link, const pyri_box *box)
+settle(pyri_fetcher *f, const pyri_fetch *job, size_t at)
+{
+    int n = f->array->schema.ndim;
+    pyri_box common, rest[2 * PYR_MAX_DIMS];
+    piece *p = &f->pieces[at];
+    for (; p->link < job->n; p->link++) {
+        pyri_link *link = &job->links[p->link];
+        if (!pyri_box_intersect(n, &link->shown, &p->box, &common))
+            continue;
+        need(f, link, &common);
+        if (pyri_box_contains(n, &common, &p->box))
+            return 0;
+        int left = pyri_box_subtract(n, &p->box, &common, rest);
+        pyri_box_copy(n, &p->box, &common);
+        return add_pieces(f, rest, left, p->link + 1);
+    }
+    return 0;
+}
+
+static int
+lay_out(pyri_fetcher *f, pyri_fetch *job)
+{
+    size_t at = f->npieces;
+    int err = add_pieces(f, &job->box, 1, 0);
+    for (; err == 0 && at < f->npieces; at++)
+        err = settle(f, job, at);
+    return err;
+}
+
+/* --- what to ask for ----------------------------------------------------- */
+
+static int
+add_gets(pyri_fetcher *f, pyri_link *link)
 {
     if (f->ngets + 2 > f->gets_room) {
         size_t room = f->gets_room ? 2 * f->gets_room : 16;
@@ -75,21 +152,18 @@ add_gets(pyri_fetcher *f, const pyri_link *link, const pyri_box *box)
         f->gets_room = room;
     }
     const pyri_frag *g = &link->frag;
-    uint64_t from = 0, to = g->stored, head = pyri_frag_head_size(g);
-    bool later = false;
-    if (!whole_needed(g)) {
-        int n = f->array->schema.ndim;
-        size_t cell = pyri_type_size(f->array->schema.type);
-        span_of(n, cell, &g->box, box, &from, &to);
-        later = to - from >= LARGE &&
-                pyri_box_cells(n, box) * cell >= (to - from) / 2;
-        if (to > g->stored)
-            return pyri_fail(PYR_ECORRUPT, "a fragment has the wrong size");
-        from = from / PYRI_BLOCK * PYRI_BLOCK;
-        to = pyri_min64((to + PYRI_BLOCK - 1) / PYRI_BLOCK * PYRI_BLOCK,
-                        g->stored);
-    }
+    if (link->to > g->stored)
+        return pyri_fail(PYR_ECORRUPT, "a fragment has the wrong size");
+    uint64_t head = pyri_frag_head_size(g);
+    uint64_t from = link->from / PYRI_BLOCK * PYRI_BLOCK;
+    uint64_t to =
+        pyri_min64((link->to + PYRI_BLOCK - 1) / PYRI_BLOCK * PYRI_BLOCK,
+                   g->stored);
+    /* large, and most of it is wanted: got a slab at a time, as it is copied */
+    bool later = !whole_needed(g) && link->to - link->from >= LARGE &&
+                 link->bytes >= (link->to - link->from) / 2;
     pyri_ref ref = {g->ref[0], g->ref[1]};
+    link->get = f->ngets;
     f->gets[f->ngets++] =
         (pyri_blob_get){.ref = ref, .offset = 0, .size = head};
     f->gets[f->ngets++] = (pyri_blob_get){
@@ -97,24 +171,49 @@ add_gets(pyri_fetcher *f, const pyri_link *link, const pyri_box *box)
     return 0;
 }
 
-/* Ask for the links that a box may need. Those below one that hides them all
- * are cut off. */
+static bool
+any_masked(const pyri_fetcher *f, const pyri_fetch *job)
+{
+    for (int i = 0; i < job->n; i++)
+        if (job->links[i].frag.masked &&
+            pyri_box_overlaps(f->array->schema.ndim, &job->links[i].shown,
+                              &job->box))
+            return true;
+    return false;
+}
+
+/* Fragments that will be painted over each other are needed as far as the box
+ * reaches. */
+static void
+need_all(const pyri_fetcher *f, const pyri_fetch *job)
+{
+    pyri_box common;
+    for (int i = 0; i < job->n; i++)
+        if (pyri_box_intersect(f->array->schema.ndim, &job->links[i].shown,
+                               &job->box, &common))
+            need(f, &job->links[i], &common);
+}
+
+/* Lay a job out, and ask for what it needs. */
 static int
 plan(pyri_fetcher *f, pyri_fetch *job)
 {
-    int n = f->array->schema.ndim, err = 0;
-    for (int i = 0; i < job->n && err == 0; i++) {
-        pyri_link *link = &job->links[i];
-        pyri_box common;
-        if (!pyri_box_intersect(n, &link->shown, &job->box, &common))
-            continue;
-        link->get = f->ngets;
-        if (link->frag.kind != PYRI_FRAG_SAME)
-            err = add_gets(f, link, &common);
-        if (!link->frag.masked &&
-            pyri_box_contains(n, &link->shown, &job->box))
-            job->n = i + 1;
+    int err = 0;
+    for (int i = 0; i < job->n; i++) {
+        job->links[i].from = UINT64_MAX;
+        job->links[i].bytes = 0;
+        job->links[i].to = 0;
     }
+    job->pieces = f->npieces;
+    job->painted = any_masked(f, job);
+    if (job->painted)
+        need_all(f, job);
+    else
+        err = lay_out(f, job);
+    for (int i = 0; i < job->n && err == 0; i++)
+        if (job->links[i].to > 0 &&
+            job->links[i].frag.kind != PYRI_FRAG_SAME)
+            err = add_gets(f, &job->links[i]);
     return err;
 }
 
@@ -303,6 +402,17 @@ get_slab(pyri_fetcher *f, const pyri_blob_get *gets, uint64_t from,
     return pyri_engine_get_blobs(f->array->engine, f->reader, &out[1], 1);
 }
 
+void
+pyri_sum_memory(const pyri_schema *s, const pyri_box *box, pyri_mem mem,
+                pyri_summary *sum)
+{
+    uint64_t extent[PYR_MAX_DIMS];
+    pyri_rows rows;
+    extents(s->ndim, box, extent);
+    pyri_rows_of(s->ndim, pyri_type_size(s->type), extent, mem.step, &rows);
+    sum_rows(s, &rows, mem.base, sum);
+}
+
 static int copy_halves(pyri_fetcher *f, const pyri_frag *g,
                        const pyri_blob_get *gets, const pyri_box *box,
                        pyri_mem to, pyri_summary *sum);
@@ -461,13 +571,10 @@ copy_whole(pyri_fetcher *f, const pyri_frag *g, const pyri_blob_get *gets,
                                   (uint8_t *)(uintptr_t)cells);
     extents(n, box, extent);
     src = pyri_mem_move(n, src, g->box.lo, box->lo);
-    if (sum) {
-        pyri_rows rows;
-        pyri_rows_of(n, cell, extent, src.step, &rows);
-        sum_rows(&f->array->schema, &rows, src.base, sum);
-    } else {
+    if (sum)
+        pyri_sum_memory(&f->array->schema, box, src, sum);
+    else
         pyri_copy(n, cell, extent, to, src);
-    }
     return 0;
 }
 
@@ -507,29 +614,7 @@ copy_from(pyri_fetcher *f, const pyri_frag *g, const pyri_blob_get *gets,
     return 0;
 }
 
-/* --- laying out ---------------------------------------------------------- */
-
-/* A box still to be laid out, from link `from` on down. */
-typedef struct pyri_todo {
-    pyri_box box;
-    int from;
-} todo;
-
-static int
-lay_later(pyri_fetcher *f, const pyri_box *boxes, int n, int from)
-{
-    if (f->ntodo + (size_t)n > f->todo_room) {
-        size_t room = 2 * f->todo_room + 2 * PYR_MAX_DIMS;
-        todo *list = pyri_sys_realloc(f->todo, room * sizeof *list);
-        if (!list)
-            return pyri_fail_nomem("a read");
-        f->todo = list;
-        f->todo_room = room;
-    }
-    for (int i = 0; i < n; i++)
-        f->todo[f->ntodo++] = (todo){boxes[i], from};
-    return 0;
-}
+/* --- whole jobs ---------------------------------------------------------- */
 
 static pyri_mem
 place_of(const pyri_fetcher *f, const pyri_fetch *job, const pyri_box *box)
@@ -544,35 +629,22 @@ gets_of(const pyri_fetcher *f, const pyri_link *link)
     return link->frag.kind == PYRI_FRAG_SAME ? NULL : f->gets + link->get;
 }
 
-/* Take what the newest link has of a box; the rest is for later. */
+/* Copy the pieces of a job, or sum them up. */
 static int
-lay(pyri_fetcher *f, const pyri_fetch *job, const pyri_box *box, int from)
+copy_pieces(pyri_fetcher *f, const pyri_fetch *job, size_t end)
 {
     const pyri_schema *s = &f->array->schema;
-    pyri_box common, rest[2 * PYR_MAX_DIMS];
-    for (int i = from; i < job->n; i++) {
-        const pyri_link *link = &job->links[i];
-        if (!pyri_box_intersect(s->ndim, &link->shown, box, &common))
+    int err = 0;
+    for (size_t i = job->pieces; i < end && err == 0; i++) {
+        const piece *p = &f->pieces[i];
+        pyri_mem to = place_of(f, job, &p->box);
+        if (p->link == job->n) {
+            set_or_sum(s, &p->box, s->fill, to, job->sum);
             continue;
-        int err = copy_from(f, &link->frag, gets_of(f, link), &common,
-                            place_of(f, job, &common), job->sum);
-        if (err < 0 || pyri_box_contains(s->ndim, &common, box))
-            return err;
-        int n = pyri_box_subtract(s->ndim, box, &common, rest);
-        return lay_later(f, rest, n, i + 1);
-    }
-    set_or_sum(s, box, s->fill, place_of(f, job, box), job->sum);
-    return 0;
-}
-
-static int
-lay_all(pyri_fetcher *f, const pyri_fetch *job)
-{
-    f->ntodo = 0;
-    int err = lay(f, job, &job->box, 0);
-    while (err == 0 && f->ntodo) {
-        todo next = f->todo[--f->ntodo];
-        err = lay(f, job, &next.box, next.from);
+        }
+        const pyri_link *link = &job->links[p->link];
+        err = copy_from(f, &link->frag, gets_of(f, link), &p->box, to,
+                        job->sum);
     }
     return err;
 }
@@ -614,22 +686,11 @@ paint_and_sum(pyri_fetcher *f, const pyri_fetch *job)
     return err;
 }
 
-static bool
-any_masked(const pyri_fetcher *f, const pyri_fetch *job)
-{
-    for (int i = 0; i < job->n; i++)
-        if (job->links[i].frag.masked &&
-            pyri_box_overlaps(f->array->schema.ndim, &job->links[i].shown,
-                              &job->box))
-            return true;
-    return false;
-}
-
 int
 pyri_fetch_run(pyri_fetcher *f, pyri_fetch *jobs, size_t n)
 {
     int err = 0;
-    f->ngets = 0;
+    f->ngets = f->npieces = 0;
     f->expanded_of = NULL;
     for (size_t i = 0; i < n && err == 0; i++)
         err = plan(f, &jobs[i]);
@@ -641,8 +702,9 @@ pyri_fetch_run(pyri_fetcher *f, pyri_fetch *jobs, size_t n)
         f->gets[i].seen = NULL;
     }
     for (size_t i = 0; i < n && err == 0; i++) {
-        if (!any_masked(f, &jobs[i]))
-            err = lay_all(f, &jobs[i]);
+        size_t end = i + 1 < n ? jobs[i + 1].pieces : f->npieces;
+        if (!jobs[i].painted)
+            err = copy_pieces(f, &jobs[i], end);
         else
             err = jobs[i].sum ? paint_and_sum(f, &jobs[i])
                               : paint_all(f, &jobs[i]);

@@ -13,7 +13,8 @@
  *
  * Summing up. What the chunk sums up to with the new cells on top: from what
  * it summed up to before, less the cells that are hidden now, where that can
- * be said; else from all its cells.
+ * be said; else from all its cells. When these have to be read, FOLD_SOON
+ * links are enough to fold them.
  */
 #include "array/draft.h"
 
@@ -26,11 +27,13 @@
 #include <string.h>
 
 enum {
-    FOLD_MIN = 32,
+    FOLD_SOON = 12,
+    FOLD_MIN = 24,
     FOLD_MAX = 64,
     FOLD_GAIN = 4,
     FOLD_LARGE = 64 << 20, /* bytes: chunks beyond this are left alone */
-    ALONE = 1 << 20        /* bytes that are not worth waking a worker */
+    ALONE = 1 << 20,       /* bytes that are not worth waking a worker */
+    FEW = 16               /* chunks that are looked for together */
 };
 
 /* --- summing up ---------------------------------------------------------- */
@@ -53,98 +56,100 @@ pyri_sum_cells(pyri_fetcher *f, const pyri_chain *chain, const pyri_box *box,
     return pyri_fetch_run(f, &job, 1);
 }
 
-/* Read all but the new cells. */
-static int
-sum_rest(pyri_fetcher *f, const pyri_chain *old, const pyri_box *shown,
-         const pyri_box *new_cells, pyri_summary *s)
+/* What is to be summed up: the cells of a chunk that are shown, with `p` on
+ * top of the old ones. */
+typedef struct change {
+    pyri_fetcher *f;
+    const pyri_tree *t;
+    const pyri_painted *p;
+    const pyri_chain *old;
+    pyri_box shown;
+} change;
+
+/* False if it is too dear, or if a shrink has come in between. */
+static bool
+can_sum(change *c)
 {
-    pyri_box rest[2 * PYR_MAX_DIMS];
-    int n = pyri_box_subtract(f->array->schema.ndim, shown, new_cells, rest);
-    int err = 0;
-    for (int i = 0; i < n && err == 0; i++)
-        err = pyri_sum_cells(f, old, &rest[i], s);
-    return err;
+    const pyri_array *a = c->f->array;
+    if (!pyri_grid_shown(c->t->grid, 0, c->p->pos, &c->shown) ||
+        bytes_of(a, &c->shown) > FOLD_LARGE)
+        return false;
+    for (int i = 0; i < c->p->n; i++)
+        if (!pyri_box_contains(a->schema.ndim, &c->shown, &c->p->frags[i].box))
+            return false;
+    return true;
+}
+
+static bool
+is_plain(const pyri_painted *p)
+{
+    return p->n == 1 && !p->frags[0].masked;
 }
 
 /* One plain box on top: take what it hides off, add what it brings. */
 static int
-sum_over(pyri_fetcher *f, const pyri_tree *t, const pyri_painted *p,
-         const pyri_chain *old, const pyri_about *about,
-         const pyri_box *shown, pyri_summary *after)
+sum_difference(change *c, const pyri_about *about, bool *known,
+               pyri_summary *after)
 {
-    const pyri_schema *s = &f->array->schema;
-    const pyri_box *box = &p->frags[0].box;
+    const pyri_schema *s = &c->f->array->schema;
+    const pyri_painted *p = c->p;
     pyri_box domain;
+    pyri_summary hidden;
     int err = 0;
+    *known = false;
     *after = about->summary;
-    pyri_grid_domain(t->grid, 0, p->pos, &domain);
-    if (about->known && pyri_summary_now(t->form, s->type, s->fill,
-                                         about->label, &domain, after)) {
-        pyri_summary hidden;
-        pyri_summary_init(&hidden);
-        if (after->equal)
-            pyri_summary_add_same(&hidden, s->type, s->fill, after->min,
-                                  pyri_box_cells(s->ndim, box));
-        else
-            err = pyri_sum_cells(f, old, box, &hidden);
-        if (err < 0)
-            return err;
-        if (pyri_summary_subtract(after, s->type, s->fill,
-                                  &hidden)) {
-            pyri_summary_merge(after, s->type, &p->own);
-            return 0;
-        }
-    }
-    pyri_summary_init(after);
-    if ((err = sum_rest(f, old, shown, box, after)) == 0)
+    pyri_grid_domain(c->t->grid, 0, p->pos, &domain);
+    if (!is_plain(p) || !about->known ||
+        !pyri_summary_now(c->t->form, s->type, s->fill, about->label, &domain,
+                          after))
+        return 0;
+    pyri_summary_init(&hidden);
+    if (after->equal)
+        pyri_summary_add_same(&hidden, s->type, s->fill, after->min,
+                              pyri_box_cells(s->ndim, &p->frags[0].box));
+    else
+        err = pyri_sum_cells(c->f, c->old, &p->frags[0].box, &hidden);
+    if (err == 0 &&
+        pyri_summary_subtract(after, s->type, s->fill, &hidden)) {
         pyri_summary_merge(after, s->type, &p->own);
+        *known = true;
+    }
     return err;
 }
 
 /* Several boxes, or a masked one: read the chunk as it will be. */
 static int
-sum_all(pyri_fetcher *f, const pyri_tree *t, const pyri_painted *p,
-        const pyri_chain *old, const pyri_box *shown, pyri_summary *after)
+sum_all(change *c, pyri_summary *after)
 {
     pyri_chain chain = {0};
     int err = 0;
-    for (int i = 0; i < p->n && err == 0; i++) {
-        pyri_frag frag = p->frags[i];
+    for (int i = 0; i < c->p->n && err == 0; i++) {
+        pyri_frag frag = c->p->frags[i];
         frag.version = UINT64_MAX; /* newer than any cut */
-        err = pyri_chain_add(&chain, t->form, &frag);
+        err = pyri_chain_add(&chain, c->t->form, &frag);
     }
-    for (int i = 0; i < old->n && err == 0; i++)
-        err = pyri_chain_add(&chain, t->form, &old->links[i].frag);
-    pyri_summary_init(after);
+    for (int i = 0; i < c->old->n && err == 0; i++)
+        err = pyri_chain_add(&chain, c->t->form, &c->old->links[i].frag);
     if (err == 0)
-        err = pyri_sum_cells(f, &chain, shown, after);
+        err = pyri_sum_cells(c->f, &chain, &c->shown, after);
     pyri_chain_fini(&chain);
     return err;
 }
 
+/* Read the chunk: all but the new cells, if they are one box. */
 static int
-sum_after(const pyri_array *a, const pyri_tree *t, const pyri_painted *p,
-          const pyri_chain *old, const pyri_about *about, bool *known,
-          pyri_summary *after)
+sum_chunk(change *c, pyri_summary *after)
 {
-    pyri_fetcher f = {.array = (pyri_array *)(uintptr_t)a,
-                      .reader = t->reader};
-    pyri_box shown;
-    int err = 0;
-    *known = false;
+    const pyri_schema *s = &c->f->array->schema;
+    pyri_box rest[2 * PYR_MAX_DIMS];
+    int n, err = 0;
     pyri_summary_init(after);
-    if (!pyri_grid_shown(t->grid, 0, p->pos, &shown) ||
-        bytes_of(a, &shown) > FOLD_LARGE)
-        return 0;
-    for (int i = 0; i < p->n; i++) /* a shrink may have come in between */
-        if (!pyri_box_contains(a->schema.ndim, &shown, &p->frags[i].box))
-            return 0;
-    if (p->n == 1 && !p->frags[0].masked)
-        err = sum_over(&f, t, p, old, about, &shown, after);
-    else
-        err = sum_all(&f, t, p, old, &shown, after);
-    pyri_fetcher_fini(&f);
-    *known = err == 0;
+    if (!is_plain(c->p))
+        return sum_all(c, after);
+    n = pyri_box_subtract(s->ndim, &c->shown, &c->p->frags[0].box, rest);
+    for (int i = 0; i < n && err == 0; i++)
+        err = pyri_sum_cells(c->f, c->old, &rest[i], after);
+    pyri_summary_merge(after, s->type, &c->p->own);
     return err;
 }
 
@@ -152,28 +157,39 @@ int
 pyri_sum_after(const pyri_array *a, const pyri_tree *t, const pyri_painted *p,
                const pyri_node *node, bool *known, pyri_summary *after)
 {
+    pyri_fetcher f = {.array = (pyri_array *)(uintptr_t)a,
+                      .reader = t->reader};
     pyri_chain old = {0};
-    pyri_about about = {.known = true};
+    change c = {.f = &f, .t = t, .p = p, .old = &old};
+    pyri_about about = {.label = UINT64_MAX, .known = true};
     int err = 0;
     pyri_summary_init(&about.summary);
-    about.label = UINT64_MAX;
+    *known = false;
+    if (!can_sum(&c))
+        return 0;
     if (node && (err = pyri_node_about(node, t->type, &about)) == 0)
         err = pyri_chain_load(&old, t, p->pos, node, NULL, 0);
     if (err == 0)
-        err = sum_after(a, t, p, &old, &about, known, after);
+        err = sum_difference(&c, &about, known, after);
+    if (err == 0 && !*known) {
+        err = sum_chunk(&c, after);
+        *known = err == 0;
+    }
+    pyri_fetcher_fini(&f);
     pyri_chain_fini(&old);
     return err;
 }
 
 /* --- folding ------------------------------------------------------------- */
 
-/* How many of the newest links to fold; 0: leave them. */
+/* How many of the newest links to fold, if there are `least`; 0: leave them. */
 static int
-worth_folding(const pyri_array *a, const pyri_chain *c, pyri_box *bounds)
+worth_folding(const pyri_array *a, const pyri_chain *c, int least,
+              pyri_box *bounds)
 {
     int ndim = a->schema.ndim, m = 0;
     uint64_t held = 0;
-    if (c->n < FOLD_MIN)
+    if (c->n < least)
         return 0;
     *bounds = (pyri_box){.lo = {0}};
     for (; m < c->n; m++) {
@@ -184,30 +200,55 @@ worth_folding(const pyri_array *a, const pyri_chain *c, pyri_box *bounds)
         pyri_box_cover(ndim, bounds, &c->links[m].shown);
     }
     uint64_t cost = bytes_of(a, bounds);
-    bool pays = m >= FOLD_MIN - 1 && cost / FOLD_GAIN <= held;
+    bool pays = m >= least - 1 && cost / FOLD_GAIN <= held;
     if (m < 2 || cost > FOLD_LARGE || (!pays && c->n < FOLD_MAX))
         return 0;
     return m;
 }
 
+/* The cells to fold are in memory now: if they are all that is shown, sum up
+ * those that the new ones do not hide. */
+static void
+sum_folded(const change *c, const pyri_box *bounds, pyri_mem mem,
+           pyri_painted *p)
+{
+    const pyri_schema *s = &c->f->array->schema;
+    pyri_box rest[2 * PYR_MAX_DIMS];
+    if (!is_plain(p) || !pyri_box_contains(s->ndim, bounds, &c->shown))
+        return;
+    int n = pyri_box_subtract(s->ndim, &c->shown, &p->frags[0].box, rest);
+    p->after = p->own;
+    for (int i = 0; i < n; i++)
+        pyri_sum_memory(s, &rest[i],
+                        pyri_mem_move(s->ndim, mem, bounds->lo, rest[i].lo),
+                        &p->after);
+    p->known = true;
+}
+
 static int
-write_fold(pyri_draft *d, pyri_fetcher *f, const pyri_chain *c,
-           const pyri_box *bounds, pyri_frag *out, pyri_summary *sum)
+write_fold(pyri_draft *d, const change *c, const pyri_box *bounds,
+           bool summable, pyri_painted *p)
 {
     const pyri_array *a = d->array;
     const pyri_schema *s = &a->schema;
     pyri_packer packer = {0};
-    uint8_t *cells = pyri_scratch_take((size_t)bytes_of(a, bounds));
+    pyri_frag *out = &p->floor[0];
+    pyri_summary unused;
+    size_t cell = pyri_type_size(s->type), size = bytes_of(a, bounds);
+    uint8_t *cells = pyri_scratch_take(size);
     if (!cells)
         return pyri_fail_nomem("a chunk to fold");
-    pyri_mem mem =
-        pyri_mem_dense(s->ndim, pyri_type_size(s->type), bounds, cells);
+    pyri_mem mem = pyri_mem_dense(s->ndim, cell, bounds, cells);
     pyri_fetch job = {
-        .links = c->links, .n = c->n, .box = *bounds, .to = mem};
-    int err = pyri_fetch_run(f, &job, 1);
-    pyri_summary_init(sum);
+        .links = c->old->links, .n = c->old->n, .box = *bounds, .to = mem};
+    int err = pyri_fetch_run(c->f, &job, 1);
+    if (err == 0 && summable)
+        sum_folded(c, bounds, mem, p);
+    pyri_summary_init(&unused);
+    bool alike = err == 0 && memcmp(cells, cells + cell, size - cell) == 0;
     if (err == 0)
-        err = pyri_paint_frag(d, &packer, bounds, mem, NULL, 0, out, sum);
+        err = pyri_paint_frag(d, &packer, bounds, mem, NULL, 0, out,
+                              alike ? &unused : NULL);
     out->version = d->seen;
     out->fold = true;
     pyri_packer_fini(&packer);
@@ -215,57 +256,50 @@ write_fold(pyri_draft *d, pyri_fetcher *f, const pyri_chain *c,
     return err;
 }
 
-/* Keep the chain for the leaf to come, folded if that is worth it. A fold of
- * the whole chunk tells what it sums up to: in *about. */
+/*
+ * Keep the chain for the leaf to come, folded if that is worth it. A chunk
+ * that has to be read in any case, as what it sums up to is not known
+ * otherwise, is folded sooner.
+ */
 static int
-keep_or_fold(pyri_draft *d, const pyri_tree *t, pyri_chain *c, pyri_painted *p,
-             pyri_about *about)
+keep_or_fold(pyri_draft *d, const change *c, bool summable, pyri_painted *p)
 {
-    pyri_fetcher f = {.array = d->array, .reader = t->reader};
-    pyri_box bounds, shown;
-    pyri_summary sum;
-    pyri_chain_prune(c, d->array->schema.ndim);
-    int m = worth_folding(d->array, c, &bounds), folds = m > 0, err = 0;
-    int n = c->n - m + folds;
+    const pyri_chain *old = c->old;
+    pyri_box bounds;
+    bool sooner = summable && is_plain(p) && !p->known;
+    int m = worth_folding(d->array, old, sooner ? FOLD_SOON : FOLD_MIN,
+                          &bounds);
+    int folds = m > 0, n = old->n - m + folds;
     p->floor = pyri_sys_malloc(((size_t)n + 1) * sizeof *p->floor);
     if (!p->floor)
         return pyri_fail_nomem("the fragments of a chunk");
     for (int i = folds; i < n; i++)
-        p->floor[i] = c->links[m + i - folds].frag;
+        p->floor[i] = old->links[m + i - folds].frag;
     p->nfloor = n;
-    if (!folds)
-        return 0;
-    err = write_fold(d, &f, c, &bounds, &p->floor[0], &sum);
-    if (err == 0 && pyri_grid_shown(t->grid, 0, p->pos, &shown) &&
-        pyri_box_contains(t->form->ndim, &bounds, &shown)) {
-        about->known = true;
-        about->label = d->seen;
-        about->summary = sum;
-    }
-    pyri_fetcher_fini(&f);
-    return err;
+    return folds ? write_fold(d, c, &bounds, summable, p) : 0;
 }
 
 /* --- preparing ----------------------------------------------------------- */
 
+/* What the snapshot has where chunks first..first + n were painted. */
 typedef struct looker {
     pyri_draft *d;
     const pyri_tree *t;
-    pyri_painted *p;
+    size_t first, n;
 } looker;
 
-/* What the snapshot has where a chunk was painted. */
 static int
-look(void *ctx, const pyri_hit *hit)
+look_at(const looker *l, pyri_painted *p, const pyri_hit *hit)
 {
-    looker *l = ctx;
-    pyri_painted *p = l->p;
+    pyri_fetcher f = {.array = l->d->array, .reader = l->t->reader};
     pyri_chain chain = {0};
+    change c = {.f = &f, .t = l->t, .p = p, .old = &chain};
     pyri_about about = {.label = UINT64_MAX, .known = true};
-    pyri_summary_init(&about.summary);
+    int err = 0;
     if (!hit->leaf && hit->bits != l->t->fill)
         return 0; /* the value stands above the leaf: leave it to commit.c */
-    int err = 0;
+    pyri_summary_init(&about.summary);
+    bool summable = can_sum(&c);
     if (hit->leaf) {
         p->below = hit->node.label;
         err = pyri_node_about(&hit->node, l->t->type, &about);
@@ -273,13 +307,18 @@ look(void *ctx, const pyri_hit *hit)
         p->digest = about.digest;
         if (err == 0)
             err = pyri_chain_load(&chain, l->t, p->pos, &hit->node, NULL, 0);
-        if (err == 0)
-            err = keep_or_fold(l->d, l->t, &chain, p, &about);
+        pyri_chain_prune(&chain, l->t->grid->ndim);
     }
-    if (err == 0)
-        err = sum_after(l->d->array, l->t, p, &chain, &about, &p->known,
-                        &p->after);
+    if (err == 0 && summable)
+        err = sum_difference(&c, &about, &p->known, &p->after);
+    if (err == 0 && hit->leaf)
+        err = keep_or_fold(l->d, &c, summable, p);
+    if (err == 0 && summable && !p->known) {
+        err = sum_chunk(&c, &p->after);
+        p->known = err == 0;
+    }
     p->prepared = err == 0;
+    pyri_fetcher_fini(&f);
     pyri_chain_fini(&chain);
     return err;
 }
@@ -294,10 +333,61 @@ covers(const pyri_tree *t, const pyri_painted *p)
 }
 
 static int
+look(void *ctx, const pyri_hit *hit)
+{
+    const looker *l = ctx;
+    int err = 0;
+    for (size_t i = l->first; i < l->first + l->n && err == 0; i++) {
+        pyri_painted *p = &l->d->painted[i];
+        pyri_box chunk;
+        pyri_grid_domain(l->t->grid, 0, p->pos, &chunk);
+        if (pyri_box_overlaps(l->t->grid->ndim, &chunk, &hit->box))
+            err = look_at(l, p, hit);
+    }
+    return err;
+}
+
+/* Chunks that together fill a box are looked for together. */
+static int
+prepare_some(pyri_draft *d, pyri_snapshot *snap, size_t first, size_t n)
+{
+    looker l = {d, &snap->tree, first, n};
+    pyri_box cells = {.lo = {0}}, chunk;
+    for (size_t i = first; i < first + n; i++)
+        if (!covers(&snap->tree, &d->painted[i]) &&
+            pyri_grid_shown(&snap->grid, 0, d->painted[i].pos, &chunk))
+            pyri_box_cover(snap->grid.ndim, &cells, &chunk);
+    if (pyri_box_empty(snap->grid.ndim, &cells))
+        return 0;
+    pyri_run run = pyri_run_of_box(snap->grid.ndim, &cells);
+    return pyri_tree_find(&snap->tree, &run, look, &l);
+}
+
+/* A chunk that is covered is not even looked at: it may be damaged. */
+static bool
+belong_together(const pyri_draft *d, const pyri_snapshot *snap)
+{
+    int ndim = snap->grid.ndim;
+    pyri_box all = {.lo = {0}}, one;
+    if (d->n > FEW)
+        return false;
+    for (size_t i = 0; i < d->n; i++) {
+        if (covers(&snap->tree, &d->painted[i]))
+            return false;
+        for (int k = 0; k < ndim; k++) {
+            one.lo[k] = d->painted[i].pos[k];
+            one.hi[k] = one.lo[k] + 1;
+        }
+        pyri_box_cover(ndim, &all, &one);
+    }
+    return pyri_box_cells(ndim, &all) == d->n;
+}
+
+/* A worker's share: with a reader of its own. */
+static int
 prepare_chunk(void *ctx, size_t i, unsigned worker)
 {
     pyri_draft *d = ctx;
-    pyri_painted *p = &d->painted[i];
     pyri_snapshot snap;
     pyri_reader *r;
     int err = pyri_engine_begin(d->array->engine, &r);
@@ -307,44 +397,41 @@ prepare_chunk(void *ctx, size_t i, unsigned worker)
     if (err == PYR_ENOVERSION) {
         err = 0; /* forgotten since, and gone: do without */
     } else if (err == 0) {
-        pyri_box cells;
-        if (!snap.forgotten && !covers(&snap.tree, p) &&
-            pyri_grid_shown(&snap.grid, 0, p->pos, &cells)) {
-            looker l = {d, &snap.tree, p};
-            pyri_run run = pyri_run_of_box(snap.grid.ndim, &cells);
-            err = pyri_tree_find(&snap.tree, &run, look, &l);
-        }
+        if (!snap.forgotten)
+            err = prepare_some(d, &snap, i, 1);
         pyri_snapshot_close(&snap);
     }
     pyri_engine_end(d->array->engine, r);
     return err;
 }
 
+/* Bytes of the chunks that there is something to find out of. */
+static uint64_t
+work_in(const pyri_draft *d, const pyri_snapshot *snap)
+{
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < d->n; i++) {
+        pyri_box chunk;
+        if (covers(&snap->tree, &d->painted[i]))
+            continue;
+        pyri_grid_domain(&snap->grid, 0, d->painted[i].pos, &chunk);
+        bytes += pyri_min64(bytes_of(d->array, &chunk), ALONE);
+    }
+    return bytes;
+}
+
 int
 pyri_prepare(pyri_draft *d)
 {
-    pyri_reader *r;
-    int err = pyri_engine_begin(d->array->engine, &r);
+    pyri_snapshot snap;
+    int err = pyri_snapshot_open(d->array, PYR_LATEST, &snap);
     if (err < 0)
         return err;
-    err = pyri_engine_latest(d->array->engine, r, d->array->id, &d->seen, NULL);
-    bool needed = false;
-    pyri_snapshot snap;
-    uint64_t bytes = 0;
-    if (err == 0 &&
-        (err = pyri_snapshot_open_label(d->array, r, d->seen, &snap)) == 0) {
-        for (size_t i = 0; i < d->n; i++) {
-            pyri_box chunk;
-            if (covers(&snap.tree, &d->painted[i]))
-                continue;
-            needed = true;
-            pyri_grid_domain(&snap.grid, 0, d->painted[i].pos, &chunk);
-            bytes += pyri_min64(bytes_of(d->array, &chunk), ALONE);
-        }
-        pyri_snapshot_close(&snap);
-    }
-    pyri_engine_end(d->array->engine, r);
-    if (err < 0 || !needed)
-        return err;
-    return pyri_pool_run_if(bytes > 4 * ALONE, d->n, prepare_chunk, d);
+    d->seen = snap.label;
+    bool many = work_in(d, &snap) > 4 * ALONE;
+    size_t step = belong_together(d, &snap) ? d->n : 1;
+    for (size_t i = 0; i < d->n && !many && err == 0; i += step)
+        err = prepare_some(d, &snap, i, step);
+    pyri_snapshot_close(&snap);
+    return many ? pyri_pool_run(d->n, prepare_chunk, d) : err;
 }

@@ -9,6 +9,7 @@
 
 #include "base/checked.h"
 #include "base/pool.h"
+#include "base/scratch.h"
 #include "base/sys.h"
 
 #include <stdlib.h>
@@ -111,7 +112,7 @@ set_box(const reading *r, const pyri_box *box, uint64_t bits)
 static int
 widen(reading *r)
 {
-    pyri_fetch *jobs = pyri_sys_malloc(WINDOW * sizeof *jobs);
+    pyri_fetch *jobs = pyri_scratch_take(WINDOW * sizeof *jobs);
     if (!jobs)
         return pyri_fail_nomem("a read");
     memcpy(jobs, r->few, sizeof r->few);
@@ -303,7 +304,7 @@ pyri_read_snapshot(pyri_snapshot *snap, const pyri_part *parts, size_t n,
     r.scratch_size = 0;
     int err = read_parts(&r, parts, n);
     if (r.jobs != r.few)
-        free(r.jobs);
+        pyri_scratch_give(r.jobs);
     pyri_chain_fini(&r.links);
     pyri_fetcher_fini(&r.fetcher);
     free(r.scratch);

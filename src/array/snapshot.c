@@ -178,22 +178,22 @@ pyri_snapshot_explain(pyri_array *a, uint64_t label, int err)
 }
 
 int
-pyri_snapshot_check(const pyri_snapshot *s, const pyri_run *run)
+pyri_shape_check(const pyri_array *a, uint64_t label, const uint64_t *shape,
+                 const pyri_run *run)
 {
     pyri_box box;
-    int n = s->grid.ndim;
+    int n = a->schema.ndim;
     pyri_run_bounds(n, run, &box);
     for (int d = 0; d < n; d++) {
         char text[512];
-        if (box.hi[d] <= s->grid.shape[d])
+        if (box.hi[d] <= shape[d])
             continue;
         return pyri_fail(PYR_EBOUNDS,
                          "box %s leaves array '%s' along axis %d: its extent "
                          "in version %llu is %llu",
-                         pyri_box_text(n, &box, text, sizeof text),
-                         s->array->name, d,
-                         (unsigned long long)(s->label - s->array->first),
-                         (unsigned long long)s->grid.shape[d]);
+                         pyri_box_text(n, &box, text, sizeof text), a->name, d,
+                         (unsigned long long)(label - a->first),
+                         (unsigned long long)shape[d]);
     }
     return 0;
 }
@@ -241,6 +241,12 @@ pyri_snapshot_digest(pyri_array *a, pyr_version v, pyri_digest *out,
         err = digest_of(a, &s, &about, out);
     pyri_snapshot_close(&s);
     return err;
+}
+
+int
+pyri_snapshot_check(const pyri_snapshot *s, const pyri_run *run)
+{
+    return pyri_shape_check(s->array, s->label, s->grid.shape, run);
 }
 
 int

@@ -19,13 +19,15 @@
 static int
 check_parts(pyri_array *a, const pyri_part *parts, size_t n)
 {
-    pyri_snapshot snap;
-    int err = pyri_snapshot_open(a, PYR_LATEST, &snap);
+    pyri_reader *r;
+    uint64_t label, shape[PYR_MAX_DIMS];
+    int err = pyri_engine_begin(a->engine, &r);
     if (err < 0)
         return err;
+    err = pyri_engine_latest(a->engine, r, a->id, &label, shape);
     for (size_t i = 0; i < n && err == 0; i++)
-        err = pyri_snapshot_check(&snap, &parts[i].run);
-    pyri_snapshot_close(&snap);
+        err = pyri_shape_check(a, label, shape, &parts[i].run);
+    pyri_engine_end(a->engine, r);
     return err;
 }
 

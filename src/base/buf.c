@@ -152,11 +152,9 @@ pyri_cursor_u64(pyri_cursor *c)
 }
 
 uint64_t
-pyri_cursor_varint(pyri_cursor *c)
+pyri_cursor_long_varint(pyri_cursor *c)
 {
     uint64_t v = 0;
-    if (!c->failed && c->at < c->end && *c->at < 0x80)
-        return *c->at++; /* most are this small */
     for (unsigned shift = 0; shift < 64; shift += 7) {
         uint8_t byte = pyri_cursor_u8(c);
         if (c->failed || (shift == 63 && byte > 1))

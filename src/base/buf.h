@@ -58,7 +58,21 @@ uint8_t pyri_cursor_u8(pyri_cursor *c);
 uint16_t pyri_cursor_u16(pyri_cursor *c);
 uint32_t pyri_cursor_u32(pyri_cursor *c);
 uint64_t pyri_cursor_u64(pyri_cursor *c);
-uint64_t pyri_cursor_varint(pyri_cursor *c);
+uint64_t pyri_cursor_long_varint(pyri_cursor *c);
+static inline uint64_t
+pyri_cursor_varint(pyri_cursor *c)
+{
+    const uint8_t *at = c->at; /* most are of one byte or two */
+    if (at < c->end && at[0] < 0x80) {
+        c->at = at + 1;
+        return c->failed ? 0 : at[0];
+    }
+    if (c->end - at >= 2 && at[1] < 0x80) {
+        c->at = at + 2;
+        return c->failed ? 0 : (at[0] & 0x7fu) | (uint64_t)at[1] << 7;
+    }
+    return pyri_cursor_long_varint(c);
+}
 /* The bytes of a string, not ended by zero. */
 pyri_bytes pyri_cursor_str(pyri_cursor *c);
 

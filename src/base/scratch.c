@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-enum { SLOTS = 8, KEEP_MAX = 4 << 20, SMALL = 64 << 10 };
+enum { SLOTS = 8, KEEP_MAX = 4 << 20, SMALL = 64 << 10, LEAST = 256 << 10 };
 
 /* In front of each buffer; keeps what follows aligned. */
 typedef struct head {
@@ -27,6 +27,8 @@ pyri_scratch_take(size_t size)
 {
     if (size > SIZE_MAX / 2)
         return NULL;
+    if (size > SMALL && size < LEAST)
+        size = LEAST; /* so that the next who asks can use it */
     for (int i = 0; size > SMALL && i < SLOTS; i++) {
         head *h = atomic_exchange(&slots[i], NULL);
         if (h && h->size >= size)

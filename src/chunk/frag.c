@@ -374,7 +374,7 @@ pyri_frag_pack(pyri_packer *p, const pyri_frag_style *style,
         return err;
 
     scan s;
-    scan_begin(&s, style, &own, head + HEAD);
+    scan_begin(&s, style, summary ? &own : NULL, head + HEAD);
     pyri_rows rows;
     pyri_rows_of(n, cell, extent, src.step, &rows);
     if (mask || style->codec || (rows.run < MIN_ROW && rows.pieces > 1)) {
@@ -382,10 +382,11 @@ pyri_frag_pack(pyri_packer *p, const pyri_frag_style *style,
             gather(p, style, extent, src, mask, mask_size, f->stored);
         if (!dense)
             return pyri_fail_nomem("the cells of a fragment");
-        if (mask) /* its bytes are no cells: summary apart from checksums */
+        if (mask && summary) /* its bytes are no cells: summary by itself */
             pyri_summary_add(&own, style->type, style->fill,
                              dense + mask_size, cells);
-        s.summary = mask ? NULL : &own;
+        if (mask)
+            s.summary = NULL;
         scan_row(&s, dense, f->stored);
         if ((err = add_iov(p, dense, (size_t)f->stored)) < 0)
             return err;
@@ -394,7 +395,8 @@ pyri_frag_pack(pyri_packer *p, const pyri_frag_style *style,
         return err;
     }
     scan_end(&s);
-    pyri_summary_merge(summary, style->type, &own);
+    if (summary)
+        pyri_summary_merge(summary, style->type, &own);
 
     if (own.equal && !mask) {
         f->kind = PYRI_FRAG_SAME;
@@ -570,75 +572,134 @@ pyri_frag_check_same(const pyri_frag *f, int ndim)
 
 /* --- the description ----------------------------------------------------- */
 
+/* Its parts: kind and version, then the box, then one of the others. */
+enum { PLACE = 9, SAME = 24, STORED = 48 };
 enum { MASKED = 0x80, FOLD = 0x40 };
 
-void
-pyri_frag_encode(const pyri_frag *f, int ndim, const uint64_t *origin,
-                 pyri_buf *out)
+/* Bytes of a number that counts cells inside the chunk. */
+static size_t
+width_of(int ndim, const pyri_box *chunk)
 {
-    pyri_buf_u8(out, (uint8_t)(f->kind | (f->masked ? MASKED : 0) |
-                               (f->fold ? FOLD : 0)));
-    pyri_buf_varint(out, f->version);
-    for (int d = 0; d < ndim; d++) {
-        pyri_buf_varint(out, f->box.lo[d] - origin[d]);
-        pyri_buf_varint(out, f->box.hi[d] - f->box.lo[d]);
-    }
-    pyri_buf_u64(out, f->cells.lo);
-    pyri_buf_u64(out, f->cells.hi);
-    if (f->kind == PYRI_FRAG_SAME) {
-        pyri_buf_u64(out, f->bits);
-        return;
-    }
-    pyri_buf_u64(out, f->ref[0]);
-    pyri_buf_u64(out, f->ref[1]);
-    pyri_buf_varint(out, f->stored);
-    pyri_buf_u64(out, f->check);
+    uint64_t most = 0;
+    for (int d = 0; d < ndim; d++)
+        most |= chunk->hi[d] - chunk->lo[d];
+    return most <= UINT16_MAX ? 2 : most <= UINT32_MAX ? 4 : 8;
 }
 
-static bool
-decode_box(pyri_cursor *c, int ndim, const pyri_box *chunk, pyri_box *box)
+static inline uint64_t
+load_cells(const uint8_t *at, size_t width)
 {
-    bool good = true;
-    for (int d = 0; d < ndim; d++) {
-        uint64_t at = pyri_cursor_varint(c), size = pyri_cursor_varint(c);
-        uint64_t room = chunk->hi[d] - chunk->lo[d];
-        good &= at < room && size > 0 && size <= room - at;
-        box->lo[d] = chunk->lo[d] + at;
-        box->hi[d] = box->lo[d] + size;
+    return width == 2   ? pyri_load16(at)
+           : width == 4 ? pyri_load32(at)
+                        : pyri_load64(at);
+}
+
+static void
+store_cells(uint8_t *at, size_t width, uint64_t v)
+{
+    if (width == 2)
+        pyri_store16(at, (uint16_t)v);
+    else if (width == 4)
+        pyri_store32(at, (uint32_t)v);
+    else
+        pyri_store64(at, v);
+}
+
+void
+pyri_frag_encode(const pyri_frag *f, int ndim, const pyri_box *chunk,
+                 pyri_buf *out)
+{
+    bool same = f->kind == PYRI_FRAG_SAME;
+    size_t width = width_of(ndim, chunk), box = 2 * width * (size_t)ndim;
+    uint8_t *at = pyri_buf_extend(out, PLACE + box + (same ? SAME : STORED));
+    if (!at)
+        return;
+    at[0] = (uint8_t)(f->kind | (f->masked ? MASKED : 0) |
+                      (f->fold ? FOLD : 0));
+    pyri_store64(at + 1, f->version);
+    at += PLACE;
+    for (int d = 0; d < ndim; d++, at += 2 * width) {
+        store_cells(at, width, f->box.lo[d] - chunk->lo[d]);
+        store_cells(at + width, width, f->box.hi[d] - f->box.lo[d]);
     }
-    return good;
+    pyri_store64(at, f->cells.lo);
+    pyri_store64(at + 8, f->cells.hi);
+    pyri_store64(at + 16, same ? f->bits : f->ref[0]);
+    if (same)
+        return;
+    pyri_store64(at + 24, f->ref[1]);
+    pyri_store64(at + 32, f->stored);
+    pyri_store64(at + 40, f->check);
+}
+
+static int
+damaged(void)
+{
+    return pyri_fail(PYR_ECORRUPT, "a fragment's description is damaged");
+}
+
+int
+pyri_frag_decode_box(pyri_cursor *c, int ndim, const pyri_box *chunk,
+                     pyri_frag *f)
+{
+    size_t width = width_of(ndim, chunk);
+    const uint8_t *at =
+        pyri_cursor_take(c, PLACE + 2 * width * (size_t)ndim);
+    if (!at)
+        return damaged();
+    f->masked = at[0] & MASKED;
+    f->fold = at[0] & FOLD;
+    f->kind = (pyri_frag_kind)(at[0] & ~(MASKED | FOLD));
+    f->version = pyri_load64(at + 1);
+    at += PLACE;
+    bool good = f->kind <= PYRI_FRAG_PRESSED &&
+                !(f->masked && f->kind == PYRI_FRAG_SAME);
+    for (int d = 0; d < ndim; d++, at += 2 * width) {
+        uint64_t from = load_cells(at, width);
+        uint64_t size = load_cells(at + width, width);
+        uint64_t room = chunk->hi[d] - chunk->lo[d];
+        good &= from < room && size > 0 && size <= room - from;
+        f->box.lo[d] = chunk->lo[d] + from;
+        f->box.hi[d] = f->box.lo[d] + size;
+    }
+    return good ? 0 : damaged();
+}
+
+int
+pyri_frag_decode_rest(pyri_cursor *c, int ndim, pyri_frag *f)
+{
+    bool same = f->kind == PYRI_FRAG_SAME;
+    const uint8_t *at = pyri_cursor_take(c, same ? SAME : STORED);
+    if (!at)
+        return damaged();
+    f->cells.lo = pyri_load64(at);
+    f->cells.hi = pyri_load64(at + 8);
+    f->bits = f->stored = f->check = f->ref[0] = f->ref[1] = 0;
+    if (same) {
+        f->bits = pyri_load64(at + 16);
+        return 0;
+    }
+    f->ref[0] = pyri_load64(at + 16);
+    f->ref[1] = pyri_load64(at + 24);
+    f->stored = pyri_load64(at + 32);
+    f->check = pyri_load64(at + 40);
+    /* so that bytes can be counted */
+    return f->stored > 0 && f->stored < UINT64_MAX / 16 &&
+                   pyri_box_cells(ndim, &f->box) < UINT64_MAX / 16
+               ? 0
+               : damaged();
+}
+
+int
+pyri_frag_skip_rest(pyri_cursor *c, const pyri_frag *f)
+{
+    bool same = f->kind == PYRI_FRAG_SAME;
+    return pyri_cursor_take(c, same ? SAME : STORED) ? 0 : damaged();
 }
 
 int
 pyri_frag_decode(pyri_cursor *c, int ndim, const pyri_box *chunk, pyri_frag *f)
 {
-    uint8_t kind = pyri_cursor_u8(c);
-    f->masked = kind & MASKED;
-    f->fold = kind & FOLD;
-    f->kind = (pyri_frag_kind)(kind & ~(MASKED | FOLD));
-    f->version = pyri_cursor_varint(c);
-    bool good = decode_box(c, ndim, chunk, &f->box);
-    bool same = f->kind == PYRI_FRAG_SAME;
-    const uint8_t *at = pyri_cursor_take(c, same ? 24 : 32);
-    f->bits = f->stored = f->check = f->ref[0] = f->ref[1] = 0;
-    if (at) {
-        f->cells.lo = pyri_load64(at);
-        f->cells.hi = pyri_load64(at + 8);
-    }
-    if (at && same) {
-        f->bits = pyri_load64(at + 16);
-        good &= !f->masked;
-    } else if (at) {
-        f->ref[0] = pyri_load64(at + 16);
-        f->ref[1] = pyri_load64(at + 24);
-        f->stored = pyri_cursor_varint(c);
-        f->check = pyri_cursor_u64(c);
-        good &= f->kind <= PYRI_FRAG_PRESSED && f->stored > 0 &&
-                f->stored < UINT64_MAX / 16;
-        /* so that their bytes can be counted */
-        good = good && pyri_box_cells(ndim, &f->box) < UINT64_MAX / 16;
-    }
-    if (c->failed || !good)
-        return pyri_fail(PYR_ECORRUPT, "a fragment's description is damaged");
-    return 0;
+    int err = pyri_frag_decode_box(c, ndim, chunk, f);
+    return err < 0 ? err : pyri_frag_decode_rest(c, ndim, f);
 }

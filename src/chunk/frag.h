@@ -77,7 +77,8 @@ void pyri_packer_fini(pyri_packer *p);
 /*
  * Make a fragment of the cells of `box`, found in memory at src (whose base
  * is the box's first cell). Sets all of *frag but version and ref, and adds
- * the cells to *summary. frag->kind tells if there is a blob to put.
+ * the cells to *summary (NULL: they are not summed up, nor is it noticed if
+ * they are all equal). frag->kind tells if there is a blob to put.
  *
  * With `mask` (a bit per cell of the box, row-major, in pyri_mask_size() bytes
  * whose rest is zero), src is dense and holds only the cells whose bit is set;
@@ -128,10 +129,19 @@ int pyri_frag_check_same(const pyri_frag *f, int ndim);
 
 /* --- the description, as it stands in leaves ----------------------------- */
 
-void pyri_frag_encode(const pyri_frag *f, int ndim, const uint64_t *origin,
+/* `chunk` is the domain of the leaf. */
+void pyri_frag_encode(const pyri_frag *f, int ndim, const pyri_box *chunk,
                       pyri_buf *out);
-/* Checks that the box is inside `chunk` (origin..). A failed cursor or
- * nonsense gives PYR_ECORRUPT. */
+/*
+ * Back, in two steps: what it is and where, then the rest of it, or nothing
+ * but a step over it. Checks that the box is inside the chunk. A cursor at its
+ * end or nonsense gives PYR_ECORRUPT.
+ */
+int pyri_frag_decode_box(pyri_cursor *c, int ndim, const pyri_box *chunk,
+                         pyri_frag *f);
+int pyri_frag_decode_rest(pyri_cursor *c, int ndim, pyri_frag *f);
+int pyri_frag_skip_rest(pyri_cursor *c, const pyri_frag *f);
+/* Both steps. */
 int pyri_frag_decode(pyri_cursor *c, int ndim, const pyri_box *chunk,
                      pyri_frag *f);
 

@@ -39,6 +39,16 @@ typedef struct pyri_box {
     uint64_t lo[PYR_MAX_DIMS], hi[PYR_MAX_DIMS];
 } pyri_box;
 
+/* Copy just the axes that there are. */
+static inline void
+pyri_box_copy(int n, pyri_box *to, const pyri_box *from)
+{
+    for (int d = 0; d < n; d++) {
+        to->lo[d] = from->lo[d];
+        to->hi[d] = from->hi[d];
+    }
+}
+
 bool pyri_box_empty(int n, const pyri_box *b);
 uint64_t pyri_box_cells(int n, const pyri_box *b); /* UINT64_MAX if more */
 bool pyri_box_equal(int n, const pyri_box *a, const pyri_box *b);

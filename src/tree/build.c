@@ -145,7 +145,7 @@ build_leaf(job *j, const pyri_touch *touch, const pyri_rival *rival,
     pyri_grid_domain(b->grid, 0, touch->pos, &domain);
     if ((err = begin_node(j, 0, touch->pos, key, &k)) < 0)
         goto out;
-    pyri_leaf_encode(k, &leaf, b->base->type, b->grid->ndim, domain.lo,
+    pyri_leaf_encode(k, &leaf, b->base->type, b->grid->ndim, &domain,
                      &b->bytes);
     err = end_node(j);
     out->level = 0;

@@ -8,12 +8,16 @@
  *  varint  label of `prev`; 0: none
  *  varint  number of fragments, then each, newest first:
  *       1  kind: 0 same, 1 plain, 2 pressed; +128 masked, +64 fold
- *  varint  label of the version whose cells it holds
- *  varint  along each axis: first cell, from the corner of the chunk; size
+ *       8  label of the version whose cells it holds
+ *   w + w  along each axis: first cell, from the corner of the chunk; size. w
+ *          is the least of 2, 4, 8 that all extents of the chunk fit in
  *      16  digest of the cells
  *          of a same one: 8 bits of the cell
- *          of others: 16 name of the blob, varint bytes of payload, 8 XXH3 of
- *          the blob's head
+ *          of others: 16 name of the blob, 8 bytes of payload, 8 XXH3 of the
+ *          blob's head
+ *
+ * All of them are of one size, or of two, so that those which a reader has no
+ * use for are stepped over.
  */
 #include "tree/tree.h"
 
@@ -31,7 +35,7 @@ pyri_leaf_fini(pyri_leaf *l)
 
 void
 pyri_leaf_encode(pyri_bytes key, const pyri_leaf *l, pyr_type type, int ndim,
-                 const uint64_t *origin, pyri_buf *out)
+                 const pyri_box *chunk, pyri_buf *out)
 {
     size_t start = out->size;
     if (!pyri_node_begin(&l->about, type, 0, 0, NODE_HEAD, out))
@@ -39,7 +43,7 @@ pyri_leaf_encode(pyri_bytes key, const pyri_leaf *l, pyr_type type, int ndim,
     pyri_buf_varint(out, l->prev);
     pyri_buf_varint(out, (uint64_t)l->n);
     for (int i = 0; i < l->n; i++)
-        pyri_frag_encode(&l->frags[i], ndim, origin, out);
+        pyri_frag_encode(&l->frags[i], ndim, chunk, out);
     if (!out->failed)
         pyri_node_seal(key, out->data + start, out->size - start);
 }
@@ -67,5 +71,17 @@ int
 pyri_leaf_next(pyri_leaf_walk *w, pyri_frag *frag)
 {
     w->left--;
-    return pyri_frag_decode(&w->at, w->ndim, &w->chunk, frag);
+    return pyri_frag_decode_box(&w->at, w->ndim, &w->chunk, frag);
+}
+
+int
+pyri_leaf_take(pyri_leaf_walk *w, pyri_frag *frag)
+{
+    return pyri_frag_decode_rest(&w->at, w->ndim, frag);
+}
+
+int
+pyri_leaf_skip(pyri_leaf_walk *w, const pyri_frag *frag)
+{
+    return pyri_frag_skip_rest(&w->at, frag);
 }

@@ -253,8 +253,14 @@ pyri_tree_find(const pyri_tree *t, const pyri_run *run, pyri_hit_fn *each,
                void *ctx)
 {
     const pyri_grid *g = t->grid;
-    walk w = {.t = t, .run = run, .each = each, .ctx = ctx, .room = 2 * BATCH};
+    walk w; /* large: not worth clearing */
+    w.t = t;
+    w.run = run;
+    w.each = each;
+    w.ctx = ctx;
     w.stack = w.small;
+    w.n = 0;
+    w.room = 2 * BATCH;
     w.box = pyri_run_is_box(g->ndim, run);
     pyri_run_bounds(g->ndim, run, &w.bounds);
     if (pyri_box_empty(g->ndim, &w.bounds))

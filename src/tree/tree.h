@@ -136,9 +136,13 @@ typedef struct pyri_leaf_walk {
 /* `chunk` is the domain of the leaf. */
 int pyri_leaf_begin(const pyri_node *node, int ndim, const pyri_box *chunk,
                     pyri_leaf_walk *w);
-int pyri_leaf_next(pyri_leaf_walk *w, pyri_frag *frag); /* w->left > 0 */
+/* The next one (w->left > 0): what it is and where. Then one of the two below
+ * must follow. */
+int pyri_leaf_next(pyri_leaf_walk *w, pyri_frag *frag);
+int pyri_leaf_take(pyri_leaf_walk *w, pyri_frag *frag); /* the rest of it */
+int pyri_leaf_skip(pyri_leaf_walk *w, const pyri_frag *frag);
 void pyri_leaf_encode(pyri_bytes key, const pyri_leaf *l, pyr_type type,
-                      int ndim, const uint64_t *origin, pyri_buf *out);
+                      int ndim, const pyri_box *chunk, pyri_buf *out);
 
 /* --- a tree to read from (lookup.c) -------------------------------------- */
 

@@ -139,12 +139,12 @@ check_leaf(const subject *s, const pyri_node *node)
     pyri_buf first = {0}, second = {0};
     pyri_node reread;
     if (read_leaf(s, node, &leaf)) {
-        pyri_leaf_encode(s->key, &leaf, s->type, s->ndim, s->chunk.lo, &first);
+        pyri_leaf_encode(s->key, &leaf, s->type, s->ndim, &s->chunk, &first);
         MUST(pyri_node_open(s->key, (pyri_bytes){first.data, first.size},
                             &reread) == 0);
         MUST(read_leaf(s, &reread, &again));
         MUST(again.n == leaf.n && again.prev == leaf.prev);
-        pyri_leaf_encode(s->key, &again, s->type, s->ndim, s->chunk.lo,
+        pyri_leaf_encode(s->key, &again, s->type, s->ndim, &s->chunk,
                          &second);
         must_be_same(&first, &second);
     }

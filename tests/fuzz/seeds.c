@@ -73,7 +73,7 @@ save_leaf(const world *w, const pyri_schema *s, const pyri_node *node)
     pyri_leaf_walk walk;
     pyri_frag f;
     for (int d = 0; d < s->ndim; d++)
-        all.hi[d] = 1 << 20;
+        all.hi[d] = s->chunk[d];
     MUST(pyri_leaf_begin(node, s->ndim, &all, &walk) == 0);
     for (int i = 0; walk.left && i < 2; i++) {
         MUST(pyri_leaf_next(&walk, &f) == 0);

@@ -122,7 +122,7 @@ reseal_leaf(things *t, const world *w, pyri_mem_entry *e, size_t number)
     pyri_frag frags[128];
     bool hit = false;
     for (int d = 0; d < schema->ndim; d++)
-        all.hi[d] = UINT64_MAX >> 8;
+        all.hi[d] = schema->chunk[d];
     if (pyri_node_open(e->key, e->value, &node) < 0 || node.level ||
         pyri_node_about(&node, schema->type, &leaf.about) < 0 ||
         pyri_leaf_begin(&node, schema->ndim, &all, &walk) < 0)
@@ -151,7 +151,7 @@ reseal_leaf(things *t, const world *w, pyri_mem_entry *e, size_t number)
         return;
     pyri_buf *out = keep(t);
     leaf.frags = frags;
-    pyri_leaf_encode(e->key, &leaf, schema->type, schema->ndim, all.lo, out);
+    pyri_leaf_encode(e->key, &leaf, schema->type, schema->ndim, &all, out);
     set_value(e, out->data, out->size);
 }
 

@@ -19,16 +19,17 @@ a_node_of_another_version_than_its_name_is_refused(void)
 {
     uint8_t bytes[PYRI_MAX_KEY];
     uint64_t pos[1] = {0};
+    pyri_box chunk = {.hi = {10}};
     pyri_bytes key = {bytes, pyri_node_key(7, 5, 0, 1, pos, bytes)};
     pyri_leaf leaf = {.about = {.label = 100}, .prev = 6};
     pyri_buf out = {0};
     pyri_node node;
-    pyri_leaf_encode(key, &leaf, PYR_U8, 1, pos, &out);
+    pyri_leaf_encode(key, &leaf, PYR_U8, 1, &chunk, &out);
     FAILS(PYR_ECORRUPT,
           pyri_node_open(key, (pyri_bytes){out.data, out.size}, &node));
     pyri_buf_reset(&out);
     leaf.about.label = 5;
-    pyri_leaf_encode(key, &leaf, PYR_U8, 1, pos, &out);
+    pyri_leaf_encode(key, &leaf, PYR_U8, 1, &chunk, &out);
     OK(pyri_node_open(key, (pyri_bytes){out.data, out.size}, &node));
     pyri_buf_fini(&out);
 }

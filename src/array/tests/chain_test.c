@@ -68,7 +68,7 @@ put(world *w, uint64_t prev, pyri_frag *frags, int n)
     pyri_ticket ticket;
     pyri_flights below = {0};
     const pyri_take take = {.array = ARRAY, .grow_axis = -1};
-    pyri_leaf_encode(k, &leaf, PYR_U64, 1, whole.lo, &b);
+    pyri_leaf_encode(k, &leaf, PYR_U64, 1, &whole, &b);
     pyri_node_put node = {k, {b.data, b.size}};
     pyri_complete c = {.array = ARRAY, .version = label, .shape = shape,
                        .nodes = &node, .nnodes = 1, .record = {"r", 1}};

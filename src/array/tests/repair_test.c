@@ -210,7 +210,7 @@ spoil_digest(uint64_t label)
     while (walk.left && leaf.n < 8)
         OK(pyri_leaf_next(&walk, &frags[leaf.n++]));
     leaf.about.digest.lo ^= 1;
-    pyri_leaf_encode(key, &leaf, PYR_I32, 2, domain.lo, &bytes);
+    pyri_leaf_encode(key, &leaf, PYR_I32, 2, &domain, &bytes);
     pyri_node_put put = {key, {bytes.data, bytes.size}};
     OK(pyri_engine_replace_nodes(w.e, &put, 1));
     pyri_buf_fini(&bytes);

@@ -504,8 +504,11 @@ static void
 pick_chunk(rng *r, int ndim, pyri_box *chunk)
 {
     for (int d = 0; d < ndim; d++) {
-        uint64_t side = rng_from(r, 1, ndim <= 7 ? 300 : 12);
-        chunk->lo[d] = side * (rng_next(r) >> rng_from(r, 9, 63));
+        /* numbers of cells are stored in two, four or eight bytes */
+        uint64_t most = ndim <= 3 ? 300 : 12;
+        uint64_t side = rng_from(r, 1, most)
+                        << (ndim <= 3 ? rng_below(r, 2) * 12 : 0);
+        chunk->lo[d] = (rng_next(r) >> rng_from(r, 9, 63)) / side * side;
         chunk->hi[d] = chunk->lo[d] + side;
     }
 }
@@ -534,7 +537,7 @@ a_description_survives_being_stored(void)
         pyri_buf b = {0};
         pick_chunk(&r, ndim, &chunk);
         pick_frag(&r, ndim, &chunk, &f);
-        pyri_frag_encode(&f, ndim, chunk.lo, &b);
+        pyri_frag_encode(&f, ndim, &chunk, &b);
         pyri_buf_u8(&b, 0xab);
         pyri_cursor c = pyri_cursor_of(b.data, b.size);
         OK(pyri_frag_decode(&c, ndim, &chunk, &back));
@@ -577,7 +580,7 @@ damaged_descriptions_are_refused_or_harmless(void)
         pyri_buf b = {0};
         pick_chunk(&r, ndim, &chunk);
         pick_frag(&r, ndim, &chunk, &f);
-        pyri_frag_encode(&f, ndim, chunk.lo, &b);
+        pyri_frag_encode(&f, ndim, &chunk, &b);
         for (size_t size = 0; size < b.size; size++)
             REQUIRE(!decodes(b.data, size, ndim, &chunk));
         for (size_t i = 0; i < 8 * b.size; i++) {
@@ -598,12 +601,12 @@ a_box_that_leaves_its_chunk_is_refused(void)
                                    {{12}, {12}}, {{12}, {11}}};
     pyri_frag f = {.version = 1, .box = good};
     pyri_buf b = {0};
-    pyri_frag_encode(&f, 1, chunk.lo, &b);
+    pyri_frag_encode(&f, 1, &chunk, &b);
     CHECK(decodes(b.data, b.size, 1, &chunk));
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         pyri_buf_reset(&b);
         f.box = bad[i];
-        pyri_frag_encode(&f, 1, chunk.lo, &b);
+        pyri_frag_encode(&f, 1, &chunk, &b);
         CHECK(!decodes(b.data, b.size, 1, &chunk));
     }
     pyri_buf_fini(&b);

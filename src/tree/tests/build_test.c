@@ -250,6 +250,7 @@ leaf_cell(const sight *s, const pyri_hit *hit, const uint64_t *cell)
     OK(pyri_leaf_begin(&hit->node, s->w->ndim, &domain, &walk));
     REQUIRE(walk.left == 1);
     OK(pyri_leaf_next(&walk, &f));
+    OK(pyri_leaf_take(&walk, &f));
     pyri_form_clip(&s->w->v[s->label].form, f.version, clip);
     for (int d = 0; d < s->w->ndim; d++)
         if (cell[d] >= clip[d] || cell[d] >= f.box.hi[d])

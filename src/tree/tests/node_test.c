@@ -263,7 +263,7 @@ make_leaf(bundle *b, rng *r)
     }
     b->key_size = pyri_node_key(9, b->leaf.about.label, 0, 2, pos, b->key);
     pyri_leaf_encode((pyri_bytes){b->key, b->key_size}, &b->leaf, type, 2,
-                     b->chunk.lo, &b->bytes);
+                     &b->chunk, &b->bytes);
 }
 
 static void
@@ -301,6 +301,7 @@ a_leaf_survives_being_stored(void)
         for (int i = 0; i < b.leaf.n; i++) {
             pyri_frag f = {0}, *want = &b.leaf.frags[i];
             OK(pyri_leaf_next(&w, &f));
+            OK(pyri_leaf_take(&w, &f));
             CHECK(f.version == want->version && f.kind == want->kind);
             CHECK(f.stored == want->stored && f.bits == want->bits);
             CHECK(f.ref[1] == want->ref[1] && f.check == want->check);
@@ -353,7 +354,8 @@ forged_leaves_are_refused_or_harmless(void)
         b.bytes.data = exact;
         int err = open_leaf(&b, size, &node, &w);
         while (err == 0 && w.left)
-            if ((err = pyri_leaf_next(&w, &f)) == 0)
+            if ((err = pyri_leaf_next(&w, &f)) == 0 &&
+                (err = pyri_leaf_take(&w, &f)) == 0)
                 REQUIRE(pyri_box_contains(2, &b.chunk, &f.box));
         if (err < 0)
             REQUIRE(err == PYR_ECORRUPT);
