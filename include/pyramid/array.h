@@ -109,7 +109,8 @@ PYR_API int pyr_read_as(pyr_array *array, pyr_version version, pyr_type type,
  * as durable as the store promises. Two writers may overlap: the later version
  * wins, whole box by whole box, and neither waits for the other's data.
  *
- * Errors: PYR_EBOUNDS, PYR_EREADONLY, PYR_ENOSPC, PYR_EIO: nothing changed;
+ * Errors: PYR_EBOUNDS, PYR_EREADONLY, PYR_ENOSPC, PYR_EIO, PYR_ENOMEM: nothing
+ *         changed (if it failed late, a version is there that says so);
  *         PYR_EFENCED if this writer was silent for longer than its lease and
  *         was given up for dead: nothing changed, write again if you like.
  */
@@ -167,6 +168,8 @@ PYR_API void pyr_batch_abort(pyr_batch *batch);
 /*
  * Make a version of another shape. Cells inside both shapes stay; cells that
  * a smaller shape drops are gone from later versions, also if they grow again.
+ * One that fails late may have changed the shape, as others may have built on
+ * it already; pyr_array_info() tells.
  */
 PYR_API int pyr_resize(pyr_array *array, const uint64_t *shape,
                        pyr_version *made);

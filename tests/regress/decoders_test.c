@@ -45,7 +45,7 @@ a_fragment_of_more_cells_than_can_be_counted_is_refused(void)
     pyri_frag f = {.version = 1, .kind = PYRI_FRAG_PLAIN, .box = chunk,
                    .stored = 8};
     pyri_buf out = {0};
-    pyri_frag_encode(&f, 2, chunk.lo, &out);
+    pyri_frag_encode(&f, 2, &chunk, &out);
     pyri_cursor c = pyri_cursor_of(out.data, out.size);
     FAILS(PYR_ECORRUPT, pyri_frag_decode(&c, 2, &chunk, &f));
     pyri_buf_fini(&out);
