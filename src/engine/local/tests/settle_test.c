@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 
 /* Too little for blocks to be set aside behind it: they would be counted. */
 enum { LARGE = 200000, SMALL = 20000 };
@@ -403,6 +404,56 @@ an_heir_clears_away_orphans_and_keeps_the_rest(void)
     munmap(b, sizeof *b);
 }
 
+/* Between its last write and the note that readers go by, a commit is done
+ * and nobody sees it. LMDB calls this as pwrite(); its last write is of less
+ * than a page. */
+static bool die_in_commit;
+ssize_t write_for_lmdb(int fd, const void *bytes, size_t size, off_t at)
+    __asm__("pwrite");
+
+ssize_t
+write_for_lmdb(int fd, const void *bytes, size_t size, off_t at)
+{
+    ssize_t n = syscall(SYS_pwrite64, fd, bytes, size, at);
+    if (die_in_commit && size < 1024)
+        kill(getpid(), SIGKILL);
+    return n;
+}
+
+static int
+name_and_die(void *arg)
+{
+    board *b = arg;
+    pyri_engine *e = open_store(b->path);
+    b->owned[0].ticket = take_one(e);
+    if (put_owned(e, &b->owned[0]) < 0)
+        return 1;
+    die_in_commit = true;
+    name_owned(e, &b->owned[0]);
+    return 2;
+}
+
+static void
+what_a_writer_named_as_it_died_is_no_orphan(void)
+{
+    for (int heir = 0; heir < 2; heir++) {
+        char path[PATH_MAX];
+        int status;
+        pyri_engine *e = store_with_array(path, "last");
+        board *b = new_board(path);
+        waitpid(proc_fork(name_and_die, b), &status, 0);
+        REQUIRE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+        owned mine = {.ticket = {.version = 9}};
+        if (heir)
+            OK(put_owned(e, &mine)); /* goes on in the dead one's segment */
+        else
+            settle(e);
+        CHECK(latest_of(e) == 1 && seen_now(e, &b->owned[0]) == 2);
+        pyri_engine_close(e);
+        munmap(b, sizeof *b);
+    }
+}
+
 /* Puts blobs and names them only when it is told to: in the segment that it
  * appends to, and in one that it filled. */
 static int
@@ -643,6 +694,7 @@ TESTS(T(erased_bytes_go_back_to_the_system),
       T(orphans_of_a_killed_writer_go),
       T(orphans_go_also_after_a_reader_came_and_went),
       T(an_heir_clears_away_orphans_and_keeps_the_rest),
+      T(what_a_writer_named_as_it_died_is_no_orphan),
       T(blobs_that_a_living_writer_has_yet_to_name_stay),
       T(settling_beside_writers_harms_none),
 #ifdef PYRI_FAULTS
