@@ -131,7 +131,7 @@ load_top(pyri_chain *c, loading *l, const pyri_node *node, uint64_t *after,
     if (err == 0 && leaf.prev >= node->label)
         return pyri_fail(PYR_ECORRUPT, "a leaf lies on a newer one");
     while (err == 0 && leaf.left && !w->covered) {
-        if ((err = pyri_leaf_next(&leaf, &frag)) < 0)
+        if ((err = pyri_leaf_peek(&leaf, &frag)) < 0)
             return err;
         if (frag.version <= *after)
             return 0;
@@ -150,7 +150,7 @@ load_rest(pyri_chain *c, wanted *w, rest *r)
 {
     int err = add_wanted(c, w, &r->leaf, &r->next);
     while (err == 0 && r->leaf.left && !w->covered) {
-        err = pyri_leaf_next(&r->leaf, &r->next);
+        err = pyri_leaf_peek(&r->leaf, &r->next);
         if (err < 0 || r->next.version <= r->after)
             return err;
         err = add_wanted(c, w, &r->leaf, &r->next);

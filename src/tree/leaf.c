@@ -68,7 +68,7 @@ pyri_leaf_begin(const pyri_node *node, int ndim, const pyri_box *chunk,
 }
 
 int
-pyri_leaf_next(pyri_leaf_walk *w, pyri_frag *frag)
+pyri_leaf_peek(pyri_leaf_walk *w, pyri_frag *frag)
 {
     w->left--;
     return pyri_frag_decode_box(&w->at, w->ndim, &w->chunk, frag);
@@ -78,6 +78,13 @@ int
 pyri_leaf_take(pyri_leaf_walk *w, pyri_frag *frag)
 {
     return pyri_frag_decode_rest(&w->at, w->ndim, frag);
+}
+
+int
+pyri_leaf_next(pyri_leaf_walk *w, pyri_frag *frag)
+{
+    int err = pyri_leaf_peek(w, frag);
+    return err < 0 ? err : pyri_leaf_take(w, frag);
 }
 
 int

@@ -136,9 +136,10 @@ typedef struct pyri_leaf_walk {
 /* `chunk` is the domain of the leaf. */
 int pyri_leaf_begin(const pyri_node *node, int ndim, const pyri_box *chunk,
                     pyri_leaf_walk *w);
-/* The next one (w->left > 0): what it is and where. Then one of the two below
- * must follow. */
+/* The next one (w->left > 0). */
 int pyri_leaf_next(pyri_leaf_walk *w, pyri_frag *frag);
+/* Or in two steps: what it is and where; then one of the two below. */
+int pyri_leaf_peek(pyri_leaf_walk *w, pyri_frag *frag);
 int pyri_leaf_take(pyri_leaf_walk *w, pyri_frag *frag); /* the rest of it */
 int pyri_leaf_skip(pyri_leaf_walk *w, const pyri_frag *frag);
 void pyri_leaf_encode(pyri_bytes key, const pyri_leaf *l, pyr_type type,

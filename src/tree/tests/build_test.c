@@ -249,7 +249,7 @@ leaf_cell(const sight *s, const pyri_hit *hit, const uint64_t *cell)
     pyri_grid_domain(&s->w->v[s->label].grid, 0, hit->pos, &domain);
     OK(pyri_leaf_begin(&hit->node, s->w->ndim, &domain, &walk));
     REQUIRE(walk.left == 1);
-    OK(pyri_leaf_next(&walk, &f));
+    OK(pyri_leaf_peek(&walk, &f));
     OK(pyri_leaf_take(&walk, &f));
     pyri_form_clip(&s->w->v[s->label].form, f.version, clip);
     for (int d = 0; d < s->w->ndim; d++)

@@ -300,7 +300,7 @@ a_leaf_survives_being_stored(void)
         REQUIRE(w.left == (uint64_t)b.leaf.n);
         for (int i = 0; i < b.leaf.n; i++) {
             pyri_frag f = {0}, *want = &b.leaf.frags[i];
-            OK(pyri_leaf_next(&w, &f));
+            OK(pyri_leaf_peek(&w, &f));
             OK(pyri_leaf_take(&w, &f));
             CHECK(f.version == want->version && f.kind == want->kind);
             CHECK(f.stored == want->stored && f.bits == want->bits);
@@ -354,7 +354,7 @@ forged_leaves_are_refused_or_harmless(void)
         b.bytes.data = exact;
         int err = open_leaf(&b, size, &node, &w);
         while (err == 0 && w.left)
-            if ((err = pyri_leaf_next(&w, &f)) == 0 &&
+            if ((err = pyri_leaf_peek(&w, &f)) == 0 &&
                 (err = pyri_leaf_take(&w, &f)) == 0)
                 REQUIRE(pyri_box_contains(2, &b.chunk, &f.box));
         if (err < 0)
