@@ -120,7 +120,7 @@ check_thing(world *w, thing *t, char *why, size_t room)
                        t->name, (unsigned long long)latest,
                        (unsigned long long)t->m.n - 1);
     for (uint64_t v = 0; v < t->m.n; v++)
-        if (!check_cells(t, v, why, room))
+        if (!t->gone[v] && !check_cells(t, v, why, room))
             return false;
     return check_stats(t, latest, why, room) && check_records(t, why, room);
 }

@@ -20,7 +20,7 @@
 
 #include <limits.h>
 
-enum { STORY_THINGS = 5, STORY_TAGS = 4 };
+enum { STORY_THINGS = 5, STORY_TAGS = 4, STORY_VERSIONS = 512 };
 
 typedef struct thing {
     char name[32];
@@ -29,6 +29,8 @@ typedef struct thing {
     int ntags;
     char tags[STORY_TAGS][16];
     uint64_t tagged[STORY_TAGS];
+    bool clone;
+    bool gone[STORY_VERSIONS]; /* forgotten */
     pyr_array *array; /* open, or NULL */
 } thing;
 

@@ -279,14 +279,24 @@ run_append(world *w)
 
 /* --- records ------------------------------------------------------------- */
 
+/* A version that is kept. */
+static uint64_t
+any_version(world *w, const thing *t)
+{
+    uint64_t v = rng_below(&w->r, t->m.n);
+    while (t->gone[v])
+        v++; /* the newest never is */
+    return v;
+}
+
 static int
 run_clone(world *w)
 {
     if (w->nthings == STORY_THINGS)
         return 0;
     thing *from = any_thing(w), *t = &w->things[w->nthings];
-    uint64_t v = rng_below(&w->r, from->m.n);
-    *t = (thing){0};
+    uint64_t v = any_version(w, from);
+    *t = (thing){.clone = true};
     snprintf(t->name, sizeof t->name, "cloned/%d", w->nthings);
     memcpy(t->attributes, from->attributes, sizeof t->attributes);
     int err = story_open_thing(w, from);
@@ -303,7 +313,7 @@ static int
 run_tag(world *w)
 {
     thing *t = any_thing(w);
-    uint64_t v = rng_below(&w->r, t->m.n);
+    uint64_t v = any_version(w, t);
     int k = (int)rng_below(&w->r, STORY_TAGS);
     k = k > t->ntags ? t->ntags : k;
     char name[16];
@@ -348,13 +358,73 @@ run_set_attributes(world *w)
     return err;
 }
 
-/* --- looking ------------------------------------------------------------- */
+/* --- forgetting ---------------------------------------------------------- */
 
-static uint64_t
-any_version(world *w, const thing *t)
+static bool
+has_tag(const thing *t, uint64_t v)
 {
-    return rng_below(&w->r, t->m.n);
+    for (int i = 0; i < t->ntags; i++)
+        if (t->tagged[i] == v)
+            return true;
+    return false;
 }
+
+static int
+run_forget(world *w)
+{
+    thing *t = any_thing(w);
+    uint64_t keep = rng_from(&w->r, 1, 3), n;
+    int err = story_open_thing(w, t);
+    if (err == 0 && w->live)
+        CALL(w, err, pyr_forget(t->array, 0, PYR_LATEST, keep, 0, &n));
+    for (uint64_t v = t->m.n; v-- > 0 && err == 0;) {
+        if (t->gone[v] || (v == 0 && !t->clone))
+            continue;
+        if (keep)
+            keep--;
+        else
+            t->gone[v] = !has_tag(t, v);
+    }
+    return err;
+}
+
+static int
+run_reclaim(world *w)
+{
+    pyr_reclaimed gone;
+    int err = 0;
+    if (w->live)
+        CALL(w, err, pyr_reclaim(w->store, NULL, &gone));
+    return err;
+}
+
+static int
+run_usage(world *w)
+{
+    thing *t = any_thing(w);
+    pyr_usage usage;
+    int err = story_open_thing(w, t);
+    if (err == 0 && w->live)
+        CALL(w, err, pyr_version_usage(t->array, any_version(w, t), &usage));
+    return err;
+}
+
+/* What was found is said by `harms`; the call itself must not be wrong. */
+static int
+run_verify(world *w)
+{
+    pyr_verified found;
+    int err = 0;
+    if (w->live) {
+        CALL(w, err,
+             pyr_verify(w->store, &(pyr_verify_spec){.deep = 1}, &found));
+        if (err == 0 && found.harms)
+            err = STORY_WRONG;
+    }
+    return err;
+}
+
+/* --- looking ------------------------------------------------------------- */
 
 static int
 run_array_open(world *w)
@@ -508,6 +578,8 @@ run_last_change(world *w)
     int err = story_open_thing(w, t);
     if (err == 0 && w->live) {
         CALL(w, err, pyr_last_change(t->array, v, offset, size, &have));
+        for (uint64_t i = 0; i < v; i++)
+            hi = t->gone[i] ? v : hi; /* who wrote it may be forgotten */
         if (err == 0 && (have < lo || have > hi))
             err = STORY_WRONG;
     }
@@ -518,6 +590,8 @@ int
 story_see_change(void *ctx, const pyr_change *c)
 {
     story_walk *k = ctx;
+    while (k->n + 1 < k->t->m.n && k->t->gone[k->n])
+        k->n++;
     const model_snap *s = &k->t->m.snaps[k->n];
     k->wrong |= c->version != k->n || c->shape[0] != s->shape[0] ||
                 c->shape[1] != s->shape[1];
@@ -647,6 +721,10 @@ const story_op story_ops[] = {
     {"tag", STORY_CHANGES, 1, run_tag},
     {"untag", STORY_CHANGES, 1, run_untag},
     {"set_attributes", STORY_CHANGES, 1, run_set_attributes},
+    {"forget", STORY_CHANGES, 2, run_forget},
+    {"reclaim", STORY_CHANGES, 2, run_reclaim},
+    {"usage", 0, 0, run_usage},
+    {"verify", 0, 0, run_verify},
     {"array_open", 0, 0, run_array_open},
     {"read", 0, 0, run_read},
     {"read_list", 0, 0, run_read_list},
