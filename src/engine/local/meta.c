@@ -41,16 +41,20 @@ enum {
 
 /* --- opening ------------------------------------------------------------- */
 
+/* *lost: one was not found. */
 static int
-open_databases(pyri_site *s, MDB_txn *txn, unsigned flags)
+open_databases(pyri_site *s, MDB_txn *txn, unsigned flags, bool *lost)
 {
     int rc;
+    *lost = false;
     if ((rc = mdb_dbi_open(txn, NULL, 0, &s->main_db)) != 0 ||
         (rc = mdb_dbi_open(txn, "tree", flags, &s->tree_db)) != 0 ||
         (rc = mdb_dbi_open(txn, "records", flags, &s->records_db)) != 0 ||
         (rc = mdb_dbi_open(txn, "blobs", flags, &s->blobs_db)) != 0 ||
-        (rc = mdb_dbi_open(txn, "limbo", flags, &s->limbo_db)) != 0)
+        (rc = mdb_dbi_open(txn, "limbo", flags, &s->limbo_db)) != 0) {
+        *lost = rc == MDB_NOTFOUND;
         return pyri_fail_mdb(rc, "%s/meta", s->path);
+    }
     return 0;
 }
 
@@ -76,19 +80,22 @@ static int
 open_all(pyri_site *s, bool may_write)
 {
     MDB_txn *txn;
+    bool lost;
     int err = pyri_env_read(s->meta, &txn);
     if (err < 0)
         return err;
-    err = open_databases(s, txn, 0);
+    err = open_databases(s, txn, 0, &lost);
     if (err == 0)
         return pyri_env_commit(txn, "open metadata");
     mdb_txn_abort(txn);
+    if (!lost)
+        return err;
     if (!may_write)
         return pyri_fail_at(PYR_ECORRUPT, "metadata is missing");
     if ((err = pyri_env_write(s->meta, &txn)) < 0)
         return err;
     if ((err = check_fresh(s, txn)) == 0 &&
-        (err = open_databases(s, txn, MDB_CREATE)) == 0)
+        (err = open_databases(s, txn, MDB_CREATE, &lost)) == 0)
         return pyri_env_commit(txn, "make metadata");
     mdb_txn_abort(txn);
     return err;
