@@ -92,11 +92,11 @@ decode_claim(int ndim, pyri_bytes bytes, const uint64_t *before,
 
 /* The digest of a leaf: what was there before (unless all of it is hidden),
  * then what this version wrote. */
-static pyri_digest
-digest_of(const making *m, const pyri_painted *p, const pyri_digest *before)
+static int
+digest_of(const making *m, const pyri_painted *p, const pyri_digest *before,
+          pyri_digest *out)
 {
     pyri_buf text = {0};
-    pyri_digest digest = {0, 0};
     pyri_buf_u64(&text, before ? before->lo : 0);
     pyri_buf_u64(&text, before ? before->hi : 0);
     for (int i = 0; i < p->n; i++) {
@@ -107,10 +107,11 @@ digest_of(const making *m, const pyri_painted *p, const pyri_digest *before)
         pyri_buf_u64(&text, p->frags[i].cells.lo);
         pyri_buf_u64(&text, p->frags[i].cells.hi);
     }
-    if (!text.failed)
-        digest = pyri_hash128(text.data, text.size);
+    int err = pyri_buf_check(&text, "a digest");
+    if (err == 0)
+        *out = pyri_hash128(text.data, text.size);
     pyri_buf_fini(&text);
-    return digest;
+    return err;
 }
 
 /* Do the first n links hide the last one? */
@@ -222,8 +223,9 @@ leaf_on_base(making *m, const pyri_painted *p, uint64_t base, pyri_leaf *leaf)
                  pyri_summary_now(&m->form, s->type, s->fill, as_of, &domain,
                                   &own->summary);
     own->digested = about.digested;
-    own->digest = p->n ? digest_of(m, p, base ? &about.digest : NULL)
-                       : about.digest;
+    own->digest = about.digest;
+    if (err == 0 && p->n)
+        err = digest_of(m, p, base ? &about.digest : NULL, &own->digest);
     return err;
 }
 
@@ -254,7 +256,8 @@ make_leaf(void *ctx, const pyri_touch *touch, uint64_t prev, uint64_t base,
         leaf->about.known = true;
         leaf->about.summary = p->own;
         leaf->about.digested = true;
-        leaf->about.digest = digest_of(m, &top, NULL);
+        if ((err = digest_of(m, &top, NULL, &leaf->about.digest)) < 0)
+            return err;
         return stack(m, &top, &none, leaf);
     }
     if (!prev)

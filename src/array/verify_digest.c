@@ -8,6 +8,8 @@
  */
 #include "array/verifier.h"
 
+#include "base/bytes.h"
+
 #include "base/sys.h"
 
 #include <stdlib.h>
@@ -91,20 +93,16 @@ leaf_of(const pyri_tree *t, const uint64_t *chunk, pyri_node *out, bool *found)
 static pyri_digest
 digest_of(int ndim, const pyri_frag *f, pyri_digest before)
 {
-    pyri_buf text = {0};
-    pyri_digest out = {0, 0};
-    pyri_buf_u64(&text, before.lo);
-    pyri_buf_u64(&text, before.hi);
-    for (int d = 0; d < ndim; d++) {
-        pyri_buf_u64(&text, f->box.lo[d]);
-        pyri_buf_u64(&text, f->box.hi[d]);
+    uint8_t text[32 + 16 * PYR_MAX_DIMS], *at = text + 16;
+    pyri_store64(text, before.lo);
+    pyri_store64(text + 8, before.hi);
+    for (int d = 0; d < ndim; d++, at += 16) {
+        pyri_store64(at, f->box.lo[d]);
+        pyri_store64(at + 8, f->box.hi[d]);
     }
-    pyri_buf_u64(&text, f->cells.lo);
-    pyri_buf_u64(&text, f->cells.hi);
-    if (!text.failed)
-        out = pyri_hash128(text.data, text.size);
-    pyri_buf_fini(&text);
-    return out;
+    pyri_store64(at, f->cells.lo);
+    pyri_store64(at + 8, f->cells.hi);
+    return pyri_hash128(text, (size_t)(at + 16 - text));
 }
 
 /* What was there before, unless the fragment hides all of it. */
