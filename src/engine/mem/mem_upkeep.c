@@ -186,7 +186,7 @@ pyri_mem_erase(pyri_engine *e, pyri_erase *x)
     pthread_mutex_lock(&s->lock);
     for (size_t i = 0; i < x->nnodes; i++) {
         const pyri_mem_entry *node = pyri_mem_find(&s->nodes, x->nodes[i]);
-        x->bytes += node ? node->value.size : 0;
+        x->bytes += node ? x->nodes[i].size + node->value.size : 0;
     }
     for (size_t i = 0; i < x->nblobs; i++)
         x->bytes += x->blobs[i].size;
