@@ -1,6 +1,14 @@
 /*
  * keep/space_test.c - what is left on the disk, beside a fresh store into
  * which the same snapshots were written.
+ *
+ * A snapshot may keep fragments of which other fragments hide a part; a copy
+ * of it is written in one go and has none. So what is compared is the disk that
+ * is used for each byte of nodes and fragments that are needed (ledger.h sees
+ * to it that no others are there): orphans of dead writers, free pages and
+ * room that was set aside would show. Small fragments live in LMDB, whose
+ * pages may be left a quarter full where entries between others go; a fresh
+ * one has them two thirds full.
  */
 #include "keep/crowd.h"
 #include "keep/ledger.h"
@@ -74,7 +82,7 @@ copy_version(boxes *b, pyr_version before, pyr_version v)
 }
 
 static uint64_t
-use_of_a_copy(place *p)
+use_of_a_copy(place *p, uint64_t *held)
 {
     pyr_store *store;
     boxes b = {.from = p->array, .k = &p->k};
@@ -94,8 +102,7 @@ use_of_a_copy(place *p)
     }
     free(b.parts);
     free(b.at);
-    printf("# nodes and blobs of the copy: %" PRIu64 " KiB\n",
-           ledger_check(store) >> 10);
+    *held = ledger_check(store);
     pyr_array_close(b.to);
     pyr_close(store);
     uint64_t bytes = disk_use(path);
@@ -146,20 +153,19 @@ compare_use(int sample, uint64_t keep)
     OK(pyr_reclaim(p.store, NULL, &gone));
     OK(pyr_reclaim(p.store, NULL, &gone)); /* pages that the first one freed */
     CHECK(gone.left == 0 && gone.waiting == 0);
-    uint64_t held = ledger_check(p.store);
-    uint64_t copy = use_of_a_copy(&p);
-    uint64_t use = disk_use(p.url);
-    printf("# sample %d, %d kept: %" PRIu64 " KiB on disk, a copy takes %" PRIu64
-           "; nodes and blobs: %" PRIu64 "\n", sample, (int)keep, use >> 10,
-           copy >> 10, held >> 10);
-    if (use > copy + copy / 10)
-        CHECK_NOTE("%.0f %% more than a copy",
-                   100. * (double)use / (double)copy - 100);
+    uint64_t held = ledger_check(p.store), same, use = disk_use(p.url);
+    uint64_t copy = use_of_a_copy(&p, &same);
+    printf("# sample %d, %d kept: %" PRIu64 " KiB on disk for %" PRIu64
+           "; a copy: %" PRIu64 " for %" PRIu64 "\n", sample, (int)keep,
+           use >> 10, held >> 10, copy >> 10, same >> 10);
+    double ratio = (double)use / (double)held * (double)same / (double)copy;
+    if (ratio > (p.k.large ? 1.1 : 1.7))
+        CHECK_NOTE("%.2f times what a copy takes for the same", ratio);
     place_close(&p);
 }
 
 static void
-after_kills_the_disk_holds_little_more_than_a_copy_would(void)
+after_kills_the_disk_holds_no_more_than_is_needed(void)
 {
     for (int sample = 0; sample < WORK_SAMPLES; sample++)
         compare_use(sample, 40);
@@ -167,4 +173,4 @@ after_kills_the_disk_holds_little_more_than_a_copy_would(void)
 }
 
 CREW_TESTS(crowd_roles,
-           T(after_kills_the_disk_holds_little_more_than_a_copy_would))
+           T(after_kills_the_disk_holds_no_more_than_is_needed))
