@@ -11,6 +11,7 @@
 
 #include <pthread.h>
 #include <semaphore.h>
+#include <stdatomic.h>
 
 enum { CELLS = 4096 };
 
@@ -199,5 +200,85 @@ a_fold_below_a_version_in_flight_is_kept(void)
     }
 }
 
+/* --- tags and clones beside it ------------------------------------------- */
+
+typedef struct naming {
+    stage *s;
+    int made, refused, wrong;
+    atomic_bool over;
+} naming;
+
+/* Tags and clones versions until it is over. What it could name stays. */
+static void *
+name_versions(void *arg)
+{
+    naming *n = arg;
+    for (int i = 0; !atomic_load(&n->over) || i < 50; i++) {
+        char name[32];
+        pyr_version v;
+        snprintf(name, sizeof name, "n%d", i);
+        pyr_latest(n->s->array, &v);
+        v -= (uint64_t)i / 2 % 4 < v ? (uint64_t)i / 2 % 4 : v;
+        int err = i % 2 ? pyr_tag(n->s->array, name, v)
+                        : pyr_clone(n->s->array, v, name, NULL);
+        n->made += err == 0;
+        n->refused += err == PYR_ENOVERSION;
+        n->wrong += err != 0 && err != PYR_ENOVERSION;
+        if (i > 4000)
+            break;
+    }
+    return NULL;
+}
+
+static int
+check_tag(void *ctx, const char *tag, pyr_version v)
+{
+    stage *s = ctx;
+    uint32_t cell;
+    (void)tag;
+    OK(pyr_read(s->array, v, &(uint64_t){0}, &(uint64_t){1}, &cell));
+    return 0;
+}
+
+static int
+check_clone(void *ctx, const char *name)
+{
+    stage *s = ctx;
+    static uint32_t cells[CELLS];
+    pyr_array *clone;
+    OK(pyr_array_open(s->store, name, &clone));
+    OK(pyr_read(clone, 0, &(uint64_t){0}, &(uint64_t){CELLS}, cells));
+    pyr_array_close(clone);
+    return 0;
+}
+
+static void
+a_version_that_got_a_tag_or_a_clone_is_not_lost(void)
+{
+    stage s;
+    naming n = {.s = &s};
+    pthread_t thread;
+    pyr_reclaimed gone;
+    open_stage(&s);
+    write_many(&s, 0, 10);
+    REQUIRE(pthread_create(&thread, NULL, name_versions, &n) == 0);
+    for (int i = 0; i < (int)by_scale(60, 200, 2000); i++) {
+        CHECK(write_cell(s.array, (uint64_t)(i % 500) * 8, NULL) == 0);
+        CHECK(pyr_forget(s.array, 0, PYR_LATEST, 2, 0, NULL) == 0);
+        if (i % 7 == 0)
+            CHECK(pyr_reclaim(s.store, NULL, &gone) == 0);
+    }
+    atomic_store(&n.over, true);
+    pthread_join(thread, NULL);
+    CHECK(n.wrong == 0 && n.made > 0);
+    OK(pyr_reclaim(s.store, NULL, &gone));
+    printf("# %d were named, %d refused\n", n.made, n.refused);
+    OK(pyr_tags(s.array, check_tag, &s));
+    OK(pyr_arrays(s.store, check_clone, &s));
+    ledger_check(s.store);
+    close_stage(&s);
+}
+
 TESTS(T(a_fold_is_kept_as_long_as_a_version_lies_on_it),
-      T(a_fold_below_a_version_in_flight_is_kept))
+      T(a_fold_below_a_version_in_flight_is_kept),
+      T(a_version_that_got_a_tag_or_a_clone_is_not_lost))
