@@ -55,7 +55,9 @@ while [ "$(date +%s)" -lt "$end" ]; do
     round=$((round + 1))
     for program in model/model_test concurrency/concurrency_test concurrency/sharing_test \
         verify/verify_flip_test verify/verify_digest_test verify/verify_busy_test \
-        crash/kill_test crash/stop_test crash/operations_test power/power_test; do
+        crash/kill_test crash/stop_test crash/operations_test power/power_test \
+        keep/keep_rules_test \
+        keep/keep_races_test keep/keep_crowd_test keep/keep_space_test keep/keep_order_test; do
         [ -x "$build/tests/$program" ] || continue
         [ "$(date +%s)" -lt "$end" ] || break
         seed=0x$(od -An -N6 -tx1 /dev/urandom | tr -d ' \n')

@@ -167,6 +167,43 @@ hides_all(const making *m, const pyri_painted *p, const pyri_box *shown)
            pyri_box_contains(m->form.ndim, &p->frags[0].box, shown);
 }
 
+/*
+ * What was prepared lies on the leaf that the chunk had then (its fragments are
+ * `floor`). If it has another one now, a blob of the old leaf may be needed
+ * by no version in between, and go when those before are forgotten: what a
+ * leaf names must be its own, or named by the version just before it. A fold
+ * is its own; it may stay if that is so of all that is left below it.
+ */
+static bool
+may_stay(const making *m, const pyri_painted *p, const pyri_chain *now)
+{
+    if (p->nfloor == 0 || !p->floor[0].fold ||
+        p->floor[0].version != m->d->seen)
+        return false; /* nothing was folded: nothing is won */
+    for (int i = 1; i < p->nfloor; i++) {
+        const pyri_frag *f = &p->floor[i];
+        bool named = f->kind == PYRI_FRAG_SAME;
+        for (int k = 0; k < now->n && !named; k++)
+            named = now->links[k].frag.kind != PYRI_FRAG_SAME &&
+                    now->links[k].frag.ref[0] == f->ref[0] &&
+                    now->links[k].frag.ref[1] == f->ref[1];
+        if (!named)
+            return false;
+    }
+    return true;
+}
+
+/* Leave out what a fold as of that version took the place of. */
+static void
+keep_newer(pyri_chain *c, uint64_t version)
+{
+    int kept = 0;
+    for (int i = 0; i < c->n; i++)
+        if (c->links[i].frag.version > version)
+            c->links[kept++] = c->links[i];
+    c->n = kept;
+}
+
 /* The chunk lies on a leaf of the base snapshot, or on nothing. */
 static int
 leaf_on_base(making *m, const pyri_painted *p, uint64_t base, pyri_leaf *leaf)
@@ -179,6 +216,7 @@ leaf_on_base(making *m, const pyri_painted *p, uint64_t base, pyri_leaf *leaf)
     int err = 0;
     bool lost = false; /* the leaf below is damaged */
     bool seen = p->prepared && p->below == base; /* nothing new to learn */
+    pyri_painted bare = *p;
     pyri_summary_init(&about.summary);
     if (seen && base) {
         about.digested = p->digested;
@@ -189,7 +227,13 @@ leaf_on_base(making *m, const pyri_painted *p, uint64_t base, pyri_leaf *leaf)
             err = pyri_node_about(&node, s->type, &about);
         if (err == 0)
             err = pyri_chain_load(&below, &m->base.tree, p->pos, &node, NULL,
-                                  p->nfloor ? m->d->seen : 0);
+                                  0);
+        if (err == 0 && may_stay(m, p, &below))
+            keep_newer(&below, m->d->seen);
+        else
+            bare.nfloor = 0;
+    } else {
+        bare.nfloor = 0;
     }
     if (err == PYR_ECORRUPT && p->n == 0) {
         lost = true; /* nothing changes: who reads it meets the damage there */
@@ -199,7 +243,7 @@ leaf_on_base(making *m, const pyri_painted *p, uint64_t base, pyri_leaf *leaf)
         err = 0;
     }
     if (err == 0)
-        err = stack(m, p, &below, leaf);
+        err = stack(m, &bare, &below, leaf);
     pyri_chain_fini(&below);
     if (err < 0 || lost)
         return err;
@@ -263,8 +307,11 @@ make_leaf(void *ctx, const pyri_touch *touch, uint64_t prev, uint64_t base,
     if (!prev)
         return leaf_on_base(m, p, base, leaf);
     pyri_chain none = {0};
+    pyri_painted bare = *p;
     leaf->prev = prev;
-    return stack(m, p, &none, leaf);
+    if (!may_stay(m, p, &none))
+        bare.nfloor = 0;
+    return stack(m, &bare, &none, leaf);
 }
 
 /* --- making a version ---------------------------------------------------- */

@@ -9,7 +9,9 @@
  * written as one. (bench/chains.c measures both sides of this bargain;
  * docs/benchmarks.md tells what it found.) Old links that are much larger than
  * the rest stay as they are, below. The fold is the chunk as of the snapshot
- * that we read, so it is good whatever is in flight above it.
+ * that we read, so it is good whatever is in flight above it. But if anything
+ * is, only a fold of all links can be used (commit.c); so a chunk in which
+ * writers are always at work is folded whole when it has FOLD_ALL of them.
  *
  * Summing up. What the chunk sums up to with the new cells on top: from what
  * it summed up to before, less the cells that are hidden now, where that can
@@ -30,6 +32,7 @@ enum {
     FOLD_SOON = 12,
     FOLD_MIN = 24,
     FOLD_MAX = 64,
+    FOLD_ALL = 128,
     FOLD_GAIN = 4,
     FOLD_LARGE = 64 << 20, /* bytes: chunks beyond this are left alone */
     ALONE = 1 << 20,       /* bytes that are not worth waking a worker */
@@ -199,6 +202,9 @@ worth_folding(const pyri_array *a, const pyri_chain *c, int least,
         held += bytes;
         pyri_box_cover(ndim, bounds, &c->links[m].shown);
     }
+    if (c->n >= FOLD_ALL)
+        for (; m < c->n; m++)
+            pyri_box_cover(ndim, bounds, &c->links[m].shown);
     uint64_t cost = bytes_of(a, bounds);
     bool pays = m >= least - 1 && cost / FOLD_GAIN <= held;
     if (m < 2 || cost > FOLD_LARGE || (!pays && c->n < FOLD_MAX))

@@ -206,7 +206,7 @@ ask_clone(void *ctx, uint64_t clone, uint64_t label)
     int err = pyri_family_array(&h->x->family, clone, &a);
     if (err == 0)
         err = pyri_array_is_gone(a, h->x->r, &gone);
-    if (err == 0 && gone)
+    if (err == 0 && gone && (err = pyri_resolve(a)) == 0)
         err = oldest_in_use(h->x->e, clone, &used);
     h->held |= !gone || used <= label;
     return err;

@@ -229,7 +229,8 @@ typedef struct pyri_erase {
     uint64_t array;          /* the records of these versions of it go, too: */
     const uint64_t *versions; /* forgotten ones */
     size_t nversions;
-    uint64_t bytes;          /* set: what nodes and blobs took that went */
+    uint64_t bytes;          /* set: what nodes, with their keys, and blobs took
+                                that went */
 } pyri_erase;
 
 typedef struct pyri_settled {

@@ -18,10 +18,25 @@
 
 enum { MAX_PREV = 4096 };
 
+/* The node of a tree that was looked at last on a level: places come in the
+ * order of the tree, so it is often the next one, too. */
+typedef struct last_node {
+    uint64_t label; /* 0: none */
+    uint64_t pos[PYR_MAX_DIMS];
+    pyri_node node;
+} last_node;
+
+/* A neighbour, and a node for each of its levels. */
+typedef struct neighbour {
+    const pyri_tree *t;
+    last_node *last;
+} neighbour;
+
 typedef struct seeking {
-    const pyri_tree *t, *older;
+    const pyri_tree *t;
+    neighbour *older; /* or NULL */
     uint64_t older_label;
-    const pyri_tree *const *others;
+    neighbour *others;
     size_t nothers;
     const pyri_alone_out *out;
 } seeking;
@@ -55,12 +70,31 @@ place_at(const pyri_grid *g, int level, const uint64_t *chunk, uint64_t *pos)
         pos[d] = g->shift[level][d] < 64 ? chunk[d] >> g->shift[level][d] : 0;
 }
 
+static int
+get_node(neighbour *n, uint64_t label, int level, const uint64_t *pos,
+         pyri_node *out)
+{
+    last_node *last = &n->last[level];
+    int err = 0;
+    if (last->label != label || memcmp(last->pos, pos, sizeof last->pos) != 0) {
+        last->label = 0;
+        err = pyri_tree_get(n->t, label, level, pos, &last->node);
+        if (err == 0) {
+            last->label = label;
+            memcpy(last->pos, pos, sizeof last->pos);
+        }
+    }
+    *out = last->node;
+    return err;
+}
+
 /* The label of the node that a tree has at a place, as `g` counts places; 0 if
  * there is none of that very name. */
 static int
-label_at(const pyri_tree *t, const pyri_grid *g, int level,
-         const uint64_t *pos, uint64_t *out)
+label_at(neighbour *n, const pyri_grid *g, int level, const uint64_t *pos,
+         uint64_t *out)
 {
+    const pyri_tree *t = n->t;
     uint64_t chunk[PYR_MAX_DIMS], at[PYR_MAX_DIMS], code[PYRI_CODE_WORDS];
     uint64_t label = t->root;
     int stored = t->root_level, here = t->grid->levels;
@@ -81,7 +115,7 @@ label_at(const pyri_tree *t, const pyri_grid *g, int level,
             continue;
         }
         place_at(t->grid, here, chunk, at);
-        int err = pyri_tree_get(t, label, here, at, &node);
+        int err = get_node(n, label, here, at, &node);
         if (err < 0)
             return err;
         label = 0;
@@ -111,11 +145,11 @@ is_shared(const seeking *s, int level, const uint64_t *pos, uint64_t label,
     *shared = s->older && label <= s->older_label;
     for (size_t i = 0; i < s->nothers && !*shared; i++) {
         uint64_t theirs;
-        int err = label_at(s->others[i], s->t->grid, level, pos, &theirs);
+        int err = label_at(&s->others[i], s->t->grid, level, pos, &theirs);
         if (err < 0 && err != PYR_ECORRUPT)
             return err;
         *shared = err < 0 || (theirs == label &&
-                              same_owner(s->t, s->others[i], label));
+                              same_owner(s->t, s->others[i].t, label));
     }
     return 0;
 }
@@ -236,10 +270,10 @@ hold_neighbours(const seeking *s, const uint64_t *pos, holding *h)
     int err = 0;
     if (s->older &&
         (err = label_at(s->older, s->t->grid, 0, pos, &label)) == 0)
-        err = hold_chunk(h, s->older, pos, label);
+        err = hold_chunk(h, s->older->t, pos, label);
     for (size_t i = 0; i < s->nothers && err == 0; i++)
-        if ((err = label_at(s->others[i], s->t->grid, 0, pos, &label)) == 0)
-            err = hold_chunk(h, s->others[i], pos, label);
+        if ((err = label_at(&s->others[i], s->t->grid, 0, pos, &label)) == 0)
+            err = hold_chunk(h, s->others[i].t, pos, label);
     return err;
 }
 
@@ -308,14 +342,48 @@ visit(const seeking *s, int level, const uint64_t *pos, uint64_t label,
                                label, level, pos, node.size);
 }
 
+/* Memory for the last nodes of all neighbours, the older one first. */
+static int
+meet(seeking *s, neighbour *all, const pyri_tree *older,
+     const pyri_tree *const *others, last_node **out)
+{
+    size_t n = 0, levels = older ? (size_t)older->grid->levels + 1 : 0;
+    for (size_t i = 0; i < s->nothers; i++)
+        levels += (size_t)others[i]->grid->levels + 1;
+    *out = pyri_sys_calloc(levels + 1, sizeof **out);
+    if (!*out)
+        return pyri_fail_nomem("the snapshots around one");
+    last_node *at = *out;
+    if (older) {
+        all[n++] = (neighbour){older, at};
+        at += older->grid->levels + 1;
+    }
+    s->older = older ? all : NULL;
+    s->others = all + n;
+    for (size_t i = 0; i < s->nothers; i++) {
+        all[n++] = (neighbour){others[i], at};
+        at += others[i]->grid->levels + 1;
+    }
+    return 0;
+}
+
 int
 pyri_tree_alone(const pyri_tree *t, const pyri_tree *older,
                 uint64_t older_label, const pyri_tree *const *others,
                 size_t nothers, const pyri_alone_out *out)
 {
-    seeking s = {t, older, older_label, others, nothers, out};
+    seeking s = {.t = t, .older_label = older_label, .nothers = nothers,
+                 .out = out};
     uint64_t pos[PYR_MAX_DIMS] = {0};
+    last_node *last = NULL;
     if (t->root == 0)
         return 0;
-    return visit(&s, t->grid->levels, pos, t->root, t->root_level);
+    neighbour *all = pyri_sys_calloc(nothers + 1, sizeof *all);
+    int err = all ? meet(&s, all, older, others, &last)
+                  : pyri_fail_nomem("the snapshots around one");
+    if (err == 0)
+        err = visit(&s, t->grid->levels, pos, t->root, t->root_level);
+    free(last);
+    free(all);
+    return err;
 }

@@ -172,7 +172,7 @@ erase(pyri_engine *e, const held *h)
 static uint64_t
 bytes_of(const held *h)
 {
-    uint64_t n = OWN_NODES * sizeof h->value;
+    uint64_t n = OWN_NODES * (sizeof h->value + OWN_KEY);
     for (int i = 0; i < OWN_BLOBS; i++)
         n += h->blobs[i].size;
     return n;

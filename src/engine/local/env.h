@@ -40,6 +40,8 @@ uint64_t pyri_env_oldest_reader(MDB_env *env);
 /* Make holes of pages that are free and that no reader sees. Adds to *bytes
  * what the file became smaller by. */
 int pyri_env_punch(MDB_env *env, uint64_t *bytes);
+/* How many pages are free, but not for that yet. */
+int pyri_env_unripe(MDB_env *env, size_t *out);
 
 /* Make an empty one, and its contents durable; the names of its files are left
  * to the caller. */

@@ -97,6 +97,24 @@ list_free(MDB_txn *txn, uint64_t oldest, pages *p)
     return err;
 }
 
+int
+pyri_env_unripe(MDB_env *env, size_t *out)
+{
+    MDB_txn *txn;
+    pages all = {0}, ripe = {0};
+    *out = 0;
+    int err = pyri_env_read(env, &txn);
+    if (err < 0)
+        return err;
+    if ((err = list_free(txn, UINT64_MAX, &all)) == 0 &&
+        (err = list_free(txn, pyri_env_oldest_reader(env), &ripe)) == 0)
+        *out = all.n - ripe.n;
+    free(all.list);
+    free(ripe.list);
+    mdb_txn_abort(txn);
+    return err;
+}
+
 static int
 compare_pages(const void *a, const void *b)
 {

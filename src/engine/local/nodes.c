@@ -101,7 +101,7 @@ pyri_meta_drop_node(pyri_site *s, MDB_txn *txn, pyri_bytes key,
         (err = pyri_env_get(txn, s->tree_db, k.bytes, k.size, &v, &found)) < 0 ||
         !found)
         return err;
-    *bytes += v.mv_size;
+    *bytes += key.size + v.mv_size;
     return pyri_env_delete(txn, s->tree_db, k.bytes, k.size, &found);
 }
 

@@ -29,7 +29,7 @@
 #include <limits.h>
 #include <string.h>
 
-enum { OLD_ENTRY = 6, LIMBO_BATCH = 4096 };
+enum { OLD_ENTRY = 6, LIMBO_BATCH = 4096, UNRIPE_PAGES = 16 };
 
 /* --- one at a time ------------------------------------------------------- */
 
@@ -552,6 +552,38 @@ tend_old(pyri_site *s, pyri_settled *out)
     return err;
 }
 
+/* --- metadata ------------------------------------------------------------ */
+
+static int
+put_mark(pyri_site *s, bool there)
+{
+    MDB_txn *txn;
+    bool found;
+    int err = pyri_env_write(s->meta, &txn);
+    if (err < 0)
+        return err;
+    err = there ? pyri_env_put(txn, s->main_db, "u", 1, "", 0)
+                : pyri_env_delete(txn, s->main_db, "u", 1, &found);
+    if (err == 0)
+        return pyri_env_commit(txn, "give metadata pages back");
+    mdb_txn_abort(txn);
+    return err;
+}
+
+/* Pages that the last transaction freed are still part of the one before it,
+ * which counts if the last turns out to be torn. So if those are many, two
+ * more are made, that change nothing. */
+static int
+let_pages_ripen(pyri_site *s)
+{
+    size_t n;
+    int err = pyri_env_unripe(s->meta, &n);
+    if (err < 0 || n < UNRIPE_PAGES)
+        return err;
+    err = put_mark(s, true);
+    return err < 0 ? err : put_mark(s, false);
+}
+
 int
 pyri_settle(pyri_site *s, pyri_settled *out)
 {
@@ -560,6 +592,8 @@ pyri_settle(pyri_site *s, pyri_settled *out)
         err = tend_dead(s, out);
     if (err == 0)
         err = tend_old(s, out);
+    if (err == 0)
+        err = let_pages_ripen(s);
     if (err == 0)
         err = pyri_env_punch(s->meta, &out->bytes);
     return err;

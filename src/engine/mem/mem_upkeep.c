@@ -189,7 +189,7 @@ mark_dying(pyri_mem_store *s, pyri_erase *x)
     for (size_t i = 0; i < x->nnodes; i++) {
         pyri_mem_entry *node = pyri_mem_find(&s->nodes, x->nodes[i]);
         if (node && !node->dying) {
-            x->bytes += node->value.size;
+            x->bytes += x->nodes[i].size + node->value.size;
             node->dying = true;
         }
     }
