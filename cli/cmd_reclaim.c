@@ -77,8 +77,8 @@ const verb verb_reclaim = {
             "reader needs goes. Others\nmay read and write meanwhile. If it "
             "is interrupted, the next one goes on. What\nwriters that died "
             "left behind goes too.",
-    .examples = "  pyramid forget demo.pyr t --keep 100\n"
-                "  pyramid reclaim demo.pyr\n",
+    .examples = "  pyramid reclaim demo.pyr\n"
+                "  pyramid reclaim demo.pyr --json\n",
     .min_words = 1,
     .max_words = 1,
     .run = run,
