@@ -27,7 +27,7 @@ machine() {
 
 all() {
     machine "$@"
-    for name in dicing commits boxes open stat chains hdf5_peer; do
+    for name in dicing commits boxes open stat compute chains hdf5_peer; do
         program=$build/bench/bench-$name
         if [ -x "$program" ]; then
             start=$(date +%s)
