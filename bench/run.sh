@@ -27,7 +27,7 @@ machine() {
 
 all() {
     machine "$@"
-    for name in dicing commits boxes open stat chains reclaim hdf5_peer; do
+    for name in dicing commits boxes open stat compute chains reclaim hdf5_peer; do
         program=$build/bench/bench-$name
         if [ -x "$program" ]; then
             start=$(date +%s)

@@ -219,6 +219,9 @@ int target_store(const args *a, unsigned flags, target *t);
 int target_array(const args *a, unsigned flags, target *t);
 void target_close(target *t);
 int target_fail(const target *t);
+/* The same for a function: one that makes no sense is misuse, and is shown
+ * with a caret under the place. */
+int fail_function(const args *a, const target *t);
 
 /* A number, latest, -N or a tag, made a number that is published. */
 int target_version(const args *a, target *t, const char *text,

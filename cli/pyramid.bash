@@ -1,6 +1,6 @@
 # bash completion for pyramid(1).
 
-_pyramid_verbs='init create write append read stat ls info log diff last tag
+_pyramid_verbs='init create write append read compute reduce stat ls info log diff last tag
 clone resize attrs wait forget reclaim verify repair copy status'
 
 _pyramid_options()
@@ -13,9 +13,11 @@ _pyramid_options()
     write) echo "--at --message --no-wait $common" ;;
     append) echo "--axis $common" ;;
     read) echo "--version --box --output $common" ;;
+    compute | reduce) echo "--version --box $common" ;;
     stat) echo "--version --box --bounds $common" ;;
     ls) echo "--long $common" ;;
-    info | clone) echo "--version $common" ;;
+    info) echo "--version --each $common" ;;
+    clone) echo "--version $common" ;;
     log) echo "--number --reverse --digest $common" ;;
     diff) echo "--cells $common" ;;
     last) echo "--version --box $common" ;;

@@ -106,6 +106,24 @@ target_box(const args *a, const target *t, box *out)
 }
 
 int
+fail_function(const args *a, const target *t)
+{
+    char text[8192], *rest;
+    snprintf(text, sizeof text, "%s", pyr_errmsg());
+    if (!(rest = strchr(text, '\n')))
+        return target_fail(t);
+    *rest++ = 0;
+    misuse(a->verb, "%s: %s", a->verb->name, text);
+    for (char *end = rest; rest; rest = end) {
+        if ((end = strchr(rest, '\n')))
+            *end++ = 0;
+        print_safe(stderr, rest);
+        fputc('\n', stderr);
+    }
+    return MISUSED;
+}
+
+int
 target_plain_box(const args *a, const target *t, box *out)
 {
     int err = target_box(a, t, out);

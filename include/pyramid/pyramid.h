@@ -22,6 +22,7 @@
 #include <pyramid/array.h>
 #include <pyramid/error.h>
 #include <pyramid/keep.h>
+#include <pyramid/op.h>
 #include <pyramid/store.h>
 #include <pyramid/types.h>
 #include <pyramid/version.h>

@@ -12,11 +12,13 @@
 #include "chunk/frag.h"
 #include "engine/engine.h"
 #include "nd/nd.h"
+#include "op/op.h"
 #include "tree/tree.h"
 #include "version/version.h"
 
 #include <pyramid/array.h>
 #include <pyramid/keep.h>
+#include <pyramid/op.h>
 #include <pyramid/version.h>
 
 /* --- arrays (schema.c, catalog.c) ---------------------------------------- */
@@ -156,6 +158,13 @@ void pyri_batch_abort(pyri_batch *b);
 
 int pyri_stat(pyri_array *a, pyr_version v, const pyri_box *box,
               unsigned flags, pyr_stats *out);
+/* `e` is of cells, `canon` its canonical text. */
+int pyri_compute(pyri_array *a, pyr_version v, const pyri_box *box,
+                 const pyri_expr *e, const char *canon,
+                 const pyri_write_how *how, pyr_version *made);
+/* `e` is a reduction. *out is zero but for what it costs if this fails. */
+int pyri_reduce(pyri_array *a, pyr_version v, const pyri_box *box,
+                const pyri_expr *e, pyr_value *out);
 int pyri_diff(pyri_array *a, pyr_version va, pyr_version vb, pyr_box_fn *each,
               void *ctx);
 int pyri_last_change(pyri_array *a, pyr_version v, const pyri_box *box,

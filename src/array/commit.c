@@ -436,7 +436,9 @@ encode_record(const making *m, const pyri_build *build, pyri_buf *out)
                      .claim = d->claim,
                      .time_ns = clock_ns(CLOCK_REALTIME),
                      .who = pyri_record_who(),
-                     .message = d->message};
+                     .message = d->message,
+                     .source = d->source,
+                     .expression = d->expression};
     if (d->given) {
         r.claim = d->given->record->claim;
         r.time_ns = d->given->record->time_ns;
@@ -535,7 +537,9 @@ build_and_complete(making *m, pyri_flights below, const uint64_t *shape,
     if ((err = open_base(m, r, &below)) < 0)
         goto out;
     if ((err = meet_rivals(m, &below, shape)) < 0 ||
-        (err = check_bounds(m)) < 0 || (err = list_touches(m)) < 0)
+        (err = check_bounds(m)) < 0 ||
+        (err = pyri_kept_check(d, &m->base, m->rivals, m->nrivals)) < 0 ||
+        (err = list_touches(m)) < 0)
         goto close;
     build = (pyri_build){.base = &m->base.tree,
                          .form = &m->form,
@@ -641,7 +645,7 @@ pyri_commit_finish(pyri_draft *d, pyri_ticket *ticket,
     int err = make(d, ticket->version, ticket->shape, below, latest);
     if (err == 0)
         PYRI_FAULT("write.completed");
-    else if (err != PYR_EFENCED)
+    else if (err != PYR_EFENCED || d->disturbed)
         pyri_commit_abandon(d, ticket, below);
     return err;
 }

@@ -41,6 +41,23 @@ typedef struct pyri_given {
     const uint64_t *least;     /* what its shape shrank to on the way there */
 } pyri_given;
 
+/*
+ * Cells that a version leaves out of its claim because they have the value
+ * that it would give them. True only as long as no version in between writes
+ * there: see kept.c.
+ */
+typedef struct pyri_kept {
+    pyri_box box;
+    uint64_t bits;
+} pyri_kept;
+
+typedef struct pyri_kept_list {
+    pyri_kept *list; /* heap */
+    size_t n, room;
+    uint64_t label;  /* of the snapshot that has them */
+    uint64_t shape[PYR_MAX_DIMS]; /* of that */
+} pyri_kept_list;
+
 typedef struct pyri_draft {
     pyri_array *array;
     const pyri_given *given; /* NULL: it is a version of our own */
@@ -50,6 +67,10 @@ typedef struct pyri_draft {
     size_t n, room;
     uint64_t seen;       /* label of the snapshot that prepare.c looked at */
     const char *message; /* NULL: none */
+    uint64_t source;        /* of a computed one: label, */
+    const char *expression; /* and canonical text */
+    pyri_kept_list kept;
+    bool disturbed;      /* what should be kept was written to by others */
     pyri_ticket *ticket; /* of ours, to be renewed in long work; or NULL */
     _Atomic uint64_t unsynced; /* bytes put while in flight, not yet synced */
     struct pyri_stashed *stash; /* every blob that was put for it, stash.c */
@@ -111,6 +132,24 @@ int pyri_sum_cells(pyri_fetcher *f, const pyri_chain *chain,
 int pyri_sum_after(const pyri_array *a, const pyri_tree *t,
                    const pyri_painted *p, const pyri_node *node, bool *known,
                    pyri_summary *after);
+
+/* --- kept.c -------------------------------------------------------------- */
+
+/*
+ * Do the cells of the draft's kept list still have their values just below the
+ * new version? `base` is the newest snapshot, `rivals` are in flight above it.
+ * Else PYR_EFENCED, and the draft is marked as disturbed.
+ */
+int pyri_kept_check(pyri_draft *d, const pyri_snapshot *base,
+                    const pyri_rival *rivals, size_t n);
+int pyri_kept_add(pyri_kept_list *k, const pyri_box *box, uint64_t bits);
+
+/* --- write.c ------------------------------------------------------------- */
+
+/* Publish what is painted, with a new shape unless that is NULL, and wait for
+ * it unless told not to. The draft is still to be ended. */
+int pyri_draft_publish(pyri_draft *d, const uint64_t *shape,
+                       const pyri_write_how *how, pyr_version *made);
 
 /* --- commit.c ------------------------------------------------------------ */
 

@@ -381,6 +381,7 @@ pyri_draft_fini(pyri_draft *d)
     for (size_t i = 0; i < d->n; i++)
         fini_painted(&d->painted[i]);
     free(d->painted);
+    free(d->kept.list);
     pyri_claim_fini(&d->claim);
     *d = (pyri_draft){0};
 }

@@ -1,12 +1,9 @@
 /*
- * array/stat.c - statistics of a box from the summaries in the tree.
- *
- * A subtree that lies inside the box is answered by its summary, where it is
- * known; else its children are asked. Cells are read only of chunks that the
- * edge of the box cuts, and of chunks that know no summary: they were written
- * in part while the version before was still in flight.
+ * array/stat.c - statistics of a box from the summaries in the tree. Cells are
+ * read only where survey.c finds none.
  */
 #include "array/draft.h"
+#include "array/survey.h"
 
 #include "base/checked.h"
 
@@ -29,140 +26,63 @@ schema_of(const stating *s)
     return &s->snap->array->schema;
 }
 
-static void
-add_same(stating *s, const pyri_box *box, uint64_t bits)
+static int
+add_same(void *ctx, const pyri_box *cells, uint64_t bits)
 {
+    stating *s = ctx;
     const pyri_schema *sc = schema_of(s);
     pyri_summary_add_same(&s->sum, sc->type, sc->fill, bits,
-                          pyri_box_cells(sc->ndim, box));
+                          pyri_box_cells(sc->ndim, cells));
+    return 0;
 }
 
-/* Merge what a node says of itself, if it may; all of its cells are wanted
- * (or only bounds are). */
 static bool
-add_about(stating *s, const pyri_about *about, const pyri_box *domain)
+add_known(void *ctx, const pyri_box *cells, const pyri_summary *sum)
 {
-    const pyri_schema *sc = schema_of(s);
-    pyri_summary sum = about->summary;
-    if (!about->known || !pyri_summary_now(s->snap->tree.form, sc->type,
-                                           sc->fill, about->label, domain,
-                                           &sum))
-        return false;
-    pyri_summary_merge(&s->sum, sc->type, &sum);
+    stating *s = ctx;
+    pyri_summary_merge(&s->sum, schema_of(s)->type, sum);
     return true;
 }
 
-/* Bounds of a chunk whose summary is not exact any more, or not known. */
-static void
-add_bounds(stating *s, const pyri_about *about)
-{
-    const pyri_schema *sc = schema_of(s);
-    s->vague |= !about->known;
-    if (about->known)
-        pyri_summary_merge(&s->sum, sc->type, &about->summary);
-    pyri_summary_add_same(&s->sum, sc->type, sc->fill, sc->fill, 1);
-}
-
+/* Bounds of a chunk that is cut, or whose summary is not exact any more, or
+ * not known. */
 static int
-stat_leaf(stating *s, const uint64_t *pos, const pyri_node *node,
-          const pyri_box *domain, const pyri_box *wanted, bool inside)
+add_bounds(stating *s, const uint64_t *pos, const pyri_node *node)
 {
     const pyri_schema *sc = schema_of(s);
+    const pyri_tree *t = &s->snap->tree;
     pyri_about about;
-    pyri_chain chain = {0};
+    pyri_box domain;
     int err = pyri_node_about(node, sc->type, &about);
     if (err < 0)
         return err;
-    if ((inside || s->bounds) && add_about(s, &about, domain))
-        return 0;
-    if (s->bounds) {
-        add_bounds(s, &about);
+    pyri_summary now = about.summary;
+    pyri_grid_domain(t->grid, 0, pos, &domain);
+    if (about.known && pyri_summary_now(t->form, sc->type, sc->fill,
+                                        about.label, &domain, &now)) {
+        pyri_summary_merge(&s->sum, sc->type, &now);
         return 0;
     }
-    err = pyri_chain_load(&chain, &s->snap->tree, pos, node, wanted, 0);
+    s->vague |= !about.known;
+    if (about.known)
+        pyri_summary_merge(&s->sum, sc->type, &about.summary);
+    pyri_summary_add_same(&s->sum, sc->type, sc->fill, sc->fill, 1);
+    return 0;
+}
+
+static int
+add_leaf(void *ctx, const pyri_box *cells, const uint64_t *pos,
+         const pyri_node *node)
+{
+    stating *s = ctx;
+    pyri_chain chain = {0};
+    if (s->bounds)
+        return add_bounds(s, pos, node);
+    int err = pyri_chain_load(&chain, &s->snap->tree, pos, node, cells, 0);
     if (err == 0)
-        err = pyri_sum_cells(&s->fetcher, &chain, wanted, &s->sum);
+        err = pyri_sum_cells(&s->fetcher, &chain, cells, &s->sum);
     s->chunks_read++;
     pyri_chain_fini(&chain);
-    return err;
-}
-
-typedef struct place {
-    uint64_t label;
-    int level, stored;
-    uint64_t pos[PYR_MAX_DIMS];
-} place;
-
-static int stat_node(stating *s, const place *at);
-
-/* A child, with what its parent says of it (NULL: nothing). */
-static int
-stat_child(stating *s, const place *at, const pyri_about *about)
-{
-    const pyri_schema *sc = schema_of(s);
-    pyri_box domain, wanted, shown;
-    pyri_grid_domain(&s->snap->grid, at->level, at->pos, &domain);
-    if (!pyri_box_intersect(sc->ndim, &domain, &s->box, &wanted))
-        return 0;
-    pyri_grid_shown(&s->snap->grid, at->level, at->pos, &shown);
-    if (at->label == 0) {
-        add_same(s, &wanted, sc->fill);
-        return 0;
-    }
-    bool inside = pyri_box_contains(sc->ndim, &s->box, &shown);
-    if (about && inside && add_about(s, about, &domain))
-        return 0;
-    if (about && about->known && about->summary.equal) {
-        pyri_summary now = about->summary; /* one value, however it is cut */
-        if (pyri_summary_now(s->snap->tree.form, sc->type, sc->fill,
-                             about->label, &domain, &now) &&
-            now.equal) {
-            add_same(s, &wanted, now.min);
-            return 0;
-        }
-    }
-    return stat_node(s, at);
-}
-
-static int
-stat_node(stating *s, const place *at)
-{
-    const pyri_grid *g = &s->snap->grid;
-    const pyri_schema *sc = schema_of(s);
-    pyri_node node;
-    bool open = at->stored == at->level;
-    int err = 0, bits = g->norder - (at->level - 1) * PYRI_FAN_BITS;
-    if (open && (err = pyri_tree_get(&s->snap->tree, at->label, at->level,
-                                     at->pos, &node)) < 0)
-        return err;
-    if (at->level == 0) {
-        pyri_box domain, wanted, shown;
-        pyri_grid_domain(g, 0, at->pos, &domain);
-        pyri_grid_shown(g, 0, at->pos, &shown);
-        pyri_box_intersect(sc->ndim, &domain, &s->box, &wanted);
-        return stat_leaf(s, at->pos, &node, &domain, &wanted,
-                         pyri_box_contains(sc->ndim, &s->box, &shown));
-    }
-    unsigned slots = 1u << (bits < PYRI_FAN_BITS ? bits : PYRI_FAN_BITS);
-    for (unsigned slot = 0; slot < slots && err == 0; slot++) {
-        place child = {0, at->level - 1, at->stored, {0}};
-        pyri_entry e;
-        bool told = false;
-        pyri_grid_child(g, at->level, at->pos, slot, child.pos);
-        if (!open) {
-            child.label = slot == 0 ? at->label : 0;
-        } else if (node.slots >> slot & 1) {
-            if ((err = pyri_node_entry(&node, slot, sc->type, &e)) < 0)
-                return err;
-            if ((err = pyri_node_child(&node, slot, &child.label,
-                                       &child.stored)) < 0 &&
-                !e.about.known)
-                return err;
-            err = 0;
-            told = true;
-        }
-        err = stat_child(s, &child, told ? &e.about : NULL);
-    }
     return err;
 }
 
@@ -260,11 +180,14 @@ pyri_stat(pyri_array *a, pyr_version v, const pyri_box *box, unsigned flags,
     pyri_summary_init(&s.sum);
     snap.tree.nodes_read = &out->nodes_read;
     err = pyri_snapshot_check(&snap, &run);
-    if (err == 0 && !pyri_box_empty(a->schema.ndim, box)) {
-        place root = {snap.tree.root, snap.grid.levels, snap.tree.root_level,
-                      {0}};
-        err = stat_child(&s, &root, NULL);
-    }
+    pyri_survey survey = {.snap = &snap,
+                          .box = *box,
+                          .ctx = &s,
+                          .known = add_known,
+                          .same = add_same,
+                          .leaf = add_leaf};
+    if (err == 0)
+        err = pyri_survey_run(&survey);
     if (err == 0)
         answer(&s, out);
     out->chunks_read = s.chunks_read;

@@ -41,10 +41,9 @@ sync_data(pyri_draft *d)
     return err;
 }
 
-/* Publish what is painted; takes what the draft holds. */
-static int
-commit(pyri_draft *d, const uint64_t *shape, const pyri_write_how *how,
-       pyr_version *made)
+int
+pyri_draft_publish(pyri_draft *d, const uint64_t *shape,
+                   const pyri_write_how *how, pyr_version *made)
 {
     uint64_t label, latest;
     int err = pyri_prepare(d);
@@ -75,7 +74,7 @@ pyri_write(pyri_array *a, const pyri_part *parts, size_t n,
     if (err == 0)
         err = pyri_paint(&d, parts, n);
     if (err == 0)
-        err = commit(&d, NULL, how, made);
+        err = pyri_draft_publish(&d, NULL, how, made);
     pyri_draft_fini(&d);
     return err;
 }
@@ -118,7 +117,7 @@ pyri_batch_commit(pyri_batch *b, const pyri_write_how *how, pyr_version *made)
                   : pyri_draft_merge(&b->draft);
     b->draft.message = how->message;
     if (err == 0)
-        err = commit(&b->draft, NULL, how, made);
+        err = pyri_draft_publish(&b->draft, NULL, how, made);
     pyri_batch_abort(b);
     return err;
 }
@@ -155,7 +154,7 @@ pyri_resize(pyri_array *a, const uint64_t *shape, pyr_version *made)
     PYRI_FAULT("write.begin");
     int err = check_shape(a, shape);
     if (err == 0)
-        err = commit(&d, shape, &how, made);
+        err = pyri_draft_publish(&d, shape, &how, made);
     pyri_draft_fini(&d);
     return err;
 }

@@ -347,6 +347,21 @@ table_of_pressed(pyri_packer *p, const pyri_frag_style *style, pyri_frag *f)
     return add_iov(p, p->pressed.data, (size_t)f->stored);
 }
 
+void
+pyri_frag_same(const pyri_frag_style *style, const pyri_box *box, uint64_t bits,
+               pyri_frag *f, pyri_summary *summary)
+{
+    uint64_t cells = pyri_box_cells(style->ndim, box);
+    *f = (pyri_frag){.kind = PYRI_FRAG_SAME,
+                     .bits = bits,
+                     .cells = digest_of_same(bits, cells)};
+    for (int d = 0; d < style->ndim; d++) {
+        f->box.lo[d] = box->lo[d];
+        f->box.hi[d] = box->hi[d];
+    }
+    pyri_summary_add_same(summary, style->type, style->fill, bits, cells);
+}
+
 int
 pyri_frag_pack(pyri_packer *p, const pyri_frag_style *style,
                const pyri_box *box, pyri_mem src, const uint8_t *mask,

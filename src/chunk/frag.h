@@ -88,6 +88,11 @@ int pyri_frag_pack(pyri_packer *p, const pyri_frag_style *style,
                    const pyri_box *box, pyri_mem src, const uint8_t *mask,
                    uint64_t set, pyri_frag *frag, pyri_summary *summary);
 
+/* The same for cells that are all `bits`, without looking at any: there is no
+ * blob. */
+void pyri_frag_same(const pyri_frag_style *style, const pyri_box *box,
+                    uint64_t bits, pyri_frag *frag, pyri_summary *summary);
+
 /* --- reading back -------------------------------------------------------- */
 
 uint64_t pyri_mask_size(uint64_t cells);

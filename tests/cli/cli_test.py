@@ -24,7 +24,8 @@ NATIVE = "<" if sys.byteorder == "little" else ">"
 OTHER = ">" if NATIVE == "<" else "<"
 CODES = {"i8": "b", "u8": "B", "i16": "h", "u16": "H", "i32": "i", "u32": "I",
          "i64": "q", "u64": "Q", "f32": "f", "f64": "d"}
-VERBS = ["init", "create", "write", "append", "read", "stat", "ls", "info",
+VERBS = ["init", "create", "write", "append", "read", "compute", "reduce",
+         "stat", "ls", "info",
          "log", "diff", "last", "tag", "clone", "resize", "attrs", "wait",
          "forget", "reclaim", "verify", "repair", "copy", "status"]
 tests = []
@@ -156,8 +157,6 @@ def help_names_every_verb():
     out = text("--help")
     for verb in VERBS:
         check(re.search(r"^  %s " % verb, out, re.M), verb)
-    for later in ["compute"]:
-        check(later not in out, later)
     equal(text("-h"), out)
     check(re.match(r"pyramid \d+\.\d+", text("--version")))
 
@@ -185,7 +184,8 @@ def help_lists_the_promised_options():
         "init": "durability data lease",
         "create": "shape type chunk fill codec level attrs",
         "write": "at message no-wait", "append": "axis",
-        "read": "version box output", "stat": "version box bounds",
+        "read": "version box output", "compute": "version box",
+        "reduce": "version box", "stat": "version box bounds",
         "ls": "long", "info": "version", "log": "number reverse digest",
         "diff": "cells", "last": "box version", "tag": "delete",
         "clone": "version", "resize": "shape", "wait": "timeout",
@@ -547,6 +547,8 @@ def boxes_are_those_of_numpy():
         bad(1, "read", "s", "t", "--box", spec, says="t")
     for verb in ["stat", "last"]:
         bad(2, verb, "s", "t", "--box", "::2", says="steps")
+    for verb in ["compute", "reduce"]:
+        bad(2, verb, "s", "t", "x", "--box", "::2", says="steps")
 
 
 @test
@@ -606,6 +608,50 @@ def stat_agrees_with_the_cells():
     for word in ["count", "min", "max", "sum", "mean", "std", "nans",
                  "not fill", "all equal", "nodes", "chunks"]:
         check(word in out, word)
+
+
+@test
+def compute_makes_a_version_of_another():
+    fill_counting()
+    good("resize", "s", "t", "--shape", "3,9")
+    equal(text("compute", "s", "t", "x*2 + i1", "--version", "1"), "3\n")
+    equal(parsed("read", "s", "t", "--box", "2,:7")["cells"],
+          [2 * x + i for i, x in enumerate(
+              parsed("read", "s", "t", "--version", "1",
+                     "--box", "2")["cells"])] + [0])
+    made = parsed("compute", "s", "t", "x - x@1", "--box", "0:1,2:4")
+    equal(made, {"version": 4, "source": 3, "offset": [0, 2], "size": [1, 2]})
+    change = parsed("log", "s", "t")[0]
+    equal((change["kind"], change["source"], change["expression"]),
+          ("compute", 3, "x - x@1"))
+    check("from version 3  by x - x@1" in text("log", "s", "t"))
+    bad(1, "compute", "s", "t", "x@99", says="99")
+    bad(1, "compute", "s", "t", "mean(x)", says="reduce")
+    done = run("compute", "s", "t", "x + y")
+    equal((done.returncode, done.stdout), (2, b""))
+    lines = done.stderr.decode().split("\n")
+    check(lines[0].startswith("pyramid: compute: column 5: 'y' is unknown"))
+    equal(lines[1:], ["    x + y", "        ^", ""])
+
+
+@test
+def reduce_gives_one_value():
+    fill_counting()
+    cells = [c for row in parsed("read", "s", "t")["cells"] for c in row]
+    equal(text("reduce", "s", "t", "sum(x)"), "%d\n" % sum(cells))
+    equal(parsed("reduce", "s", "t", "sum(x*x)")["value"],
+          sum(c * c for c in cells))
+    equal(parsed("reduce", "s", "t", "mean(x)")["bytes_read"], 0)
+    equal(text("reduce", "s", "t", "argmax(x)"), "3, 5\n")
+    equal(text("reduce", "s", "t", "mean(x / 0.0)", "--box", "0:0"), "none\n")
+    equal(parsed("reduce", "s", "t", "mean(x)", "--box", "0:0")["value"], None)
+    hist = parsed("reduce", "s", "t", "histogram(x, 10, 20, 2)")
+    equal(hist["counts"], [sum(10 <= c < 15 for c in cells),
+                           sum(15 <= c <= 20 for c in cells)])
+    equal(hist["below"], sum(c < 10 for c in cells))
+    equal(len(text("reduce", "s", "t", "histogram(x, 0, 1, 3)").split("\n")),
+          4)
+    bad(1, "reduce", "s", "t", "x", says="reduction")
 
 
 @test

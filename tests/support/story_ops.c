@@ -63,6 +63,15 @@ any_box(world *w, const uint64_t *shape, uint64_t offset[2], uint64_t size[2])
     }
 }
 
+static uint64_t
+any_version(world *w, const thing *t)
+{
+    uint64_t v = rng_below(&w->r, t->m.n);
+    while (t->gone[v])
+        v++; /* the newest never is */
+    return v;
+}
+
 static int
 made_is(uint64_t made, const thing *t)
 {
@@ -137,6 +146,37 @@ run_write(world *w)
         model_write(&t->m, &part, 1);
     }
     free(cells);
+    return err;
+}
+
+/* A box of an older version comes back, by way of a function. */
+static int
+run_compute(world *w)
+{
+    thing *t = any_thing(w);
+    uint64_t v = any_version(w, t), offset[2], size[2], common[2];
+    uint64_t made = t->m.n;
+    for (int d = 0; d < 2; d++) {
+        common[d] = t->m.snaps[v].shape[d];
+        if (shape_of(t)[d] < common[d])
+            common[d] = shape_of(t)[d];
+    }
+    any_box(w, common, offset, size);
+    pyr_part part = {.offset = offset, .size = size};
+    part.buf = calloc(size[0] * size[1] + 1, t->m.cell);
+    if (!part.buf)
+        return PYR_ENOMEM;
+    model_read(&t->m, v, &part);
+    int err = story_open_thing(w, t);
+    if (err == 0 && w->live)
+        CALL(w, err,
+             pyr_compute(t->array, v, offset, size, "x * 1", &made));
+    if (err == 0) {
+        err = made_is(made, t);
+        model_write(&t->m, &part, 1);
+        t->m.snaps[t->m.n - 1].kind = PYR_KIND_COMPUTE;
+    }
+    free(part.buf);
     return err;
 }
 
@@ -278,16 +318,6 @@ run_append(world *w)
 }
 
 /* --- records ------------------------------------------------------------- */
-
-/* A version that is kept. */
-static uint64_t
-any_version(world *w, const thing *t)
-{
-    uint64_t v = rng_below(&w->r, t->m.n);
-    while (t->gone[v])
-        v++; /* the newest never is */
-    return v;
-}
 
 static int
 run_clone(world *w)
@@ -517,6 +547,32 @@ run_stat(world *w)
     return err;
 }
 
+static int
+run_reduce(world *w)
+{
+    thing *t = any_thing(w);
+    uint64_t v = any_version(w, t), offset[2], size[2];
+    any_box(w, t->m.snaps[v].shape, offset, size);
+    model_stats want;
+    pyr_value have = {0}, lowest = {0};
+    model_stat(&t->m, v, offset, size, &want);
+    int err = story_open_thing(w, t);
+    if (err == 0 && w->live) {
+        CALL(w, err,
+             pyr_reduce(t->array, v, offset, size, "sum(x * 1)", &have));
+        if (err == 0)
+            CALL(w, err,
+                 pyr_reduce(t->array, v, offset, size, "quantile(x, 0)",
+                            &lowest));
+        if (err == 0 && !near(have.real, want.sum))
+            err = STORY_WRONG;
+        double least = t->m.type == PYR_F64 ? want.min_f : (double)want.min_i;
+        if (err == 0 && want.count > want.nans && lowest.real != least)
+            err = STORY_WRONG;
+    }
+    return err;
+}
+
 typedef struct differences {
     const model *m;
     uint64_t a, b;
@@ -715,6 +771,7 @@ const story_op story_ops[] = {
     {"write", STORY_CHANGES | STORY_VERSION, 6, run_write},
     {"write_list", STORY_CHANGES | STORY_VERSION, 4, run_write_list},
     {"batch", STORY_CHANGES | STORY_VERSION, 3, run_batch},
+    {"compute", STORY_CHANGES | STORY_VERSION, 2, run_compute},
     {"resize", STORY_CHANGES | STORY_VERSION | STORY_SHAPES, 2, run_resize},
     {"append", STORY_CHANGES | STORY_VERSION | STORY_SHAPES, 3, run_append},
     {"clone", STORY_CHANGES, 1, run_clone},
@@ -729,6 +786,7 @@ const story_op story_ops[] = {
     {"read", 0, 0, run_read},
     {"read_list", 0, 0, run_read_list},
     {"stat", 0, 0, run_stat},
+    {"reduce", 0, 0, run_reduce},
     {"diff", 0, 0, run_diff},
     {"last_change", 0, 0, run_last_change},
     {"history", 0, 0, run_history},

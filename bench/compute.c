@@ -1,0 +1,217 @@
+/*
+ * bench/compute.c - functions sent to the data, against plain loops.
+ *
+ * An array of doubles in chunks of 1 MiB, warm in the page cache. pyr_compute()
+ * makes a version of it; the plain loop reads a file of the same cells by
+ * pread(), computes, and writes another file by pwrite(), a MiB at a time and
+ * with as many threads. It keeps no versions, no checksums, no summaries. Then
+ * reductions, against reading the cells.
+ */
+#include "common.h"
+
+#include <fcntl.h>
+#include <math.h>
+#include <pthread.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { CHUNK = 1 << 17, CHUNK_BYTES = 8 * CHUNK, MAX_THREADS = 4 };
+
+typedef void loop_fn(double *cells, size_t n);
+
+typedef struct bench_function {
+    const char *text;
+    loop_fn *loop;
+    double target; /* of the plain loop's speed */
+} bench_function;
+
+static void
+fahrenheit(double *cells, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        cells[i] = cells[i] * 1.8 + 32;
+}
+
+static void
+ten_operators(double *cells, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        double x = cells[i];
+        cells[i] = (x * 1.5 - 2) * (x + 3) + x * x / (fabs(x) + 1) - 0.25;
+    }
+}
+
+/* --- the plain loop ------------------------------------------------------ */
+
+typedef struct hand {
+    pthread_t thread;
+    loop_fn *loop;
+    int from, to;
+    uint64_t first, last; /* chunks */
+} hand;
+
+static void *
+work(void *ctx)
+{
+    hand *h = ctx;
+    double *cells = bench_alloc(CHUNK_BYTES);
+    for (uint64_t c = h->first; c < h->last; c++) {
+        bench_pread(h->from, cells, CHUNK_BYTES, c * CHUNK_BYTES);
+        h->loop(cells, CHUNK);
+        bench_pwrite(h->to, cells, CHUNK_BYTES, c * CHUNK_BYTES);
+    }
+    bench_free(cells, CHUNK_BYTES);
+    return NULL;
+}
+
+static int
+threads(void)
+{
+    long n = sysconf(_SC_NPROCESSORS_ONLN);
+    return n < 1 ? 1 : n > MAX_THREADS ? MAX_THREADS : (int)n;
+}
+
+static bench_time
+by_loop(const bench_function *f, int from, uint64_t chunks)
+{
+    hand hands[MAX_THREADS];
+    int n = threads(), to;
+    char *path = bench_path("computed");
+    bench_remove(path);
+    bench_time start = bench_now();
+    SYS(to = open(path, O_RDWR | O_CREAT, 0600));
+    for (int i = 0; i < n; i++) {
+        hands[i] = (hand){.loop = f->loop,
+                          .from = from,
+                          .to = to,
+                          .first = chunks * (uint64_t)i / (uint64_t)n,
+                          .last = chunks * (uint64_t)(i + 1) / (uint64_t)n};
+        CHECK(pthread_create(&hands[i].thread, NULL, work, &hands[i]) == 0);
+    }
+    for (int i = 0; i < n; i++)
+        pthread_join(hands[i].thread, NULL);
+    bench_time t = bench_since(start);
+    close(to);
+    bench_remove(path);
+    return t;
+}
+
+/* --- pyramid ------------------------------------------------------------- */
+
+static bench_time
+by_pyramid(const bench_function *f, pyr_store *store, pyr_array *array,
+           uint64_t cells)
+{
+    uint64_t zero = 0, at = cells / 3;
+    pyr_version made;
+    pyr_reclaimed gone;
+    double before, after;
+    bench_time start = bench_now();
+    OK(pyr_compute(array, 1, &zero, &cells, f->text, &made));
+    bench_time t = bench_since(start);
+    OK(pyr_read(array, 1, &at, &(uint64_t){1}, &before));
+    OK(pyr_read(array, made, &at, &(uint64_t){1}, &after));
+    f->loop(&before, 1);
+    CHECK(before == after);
+    OK(pyr_compute(array, 0, &zero, &zero, "x", NULL)); /* it can go */
+    OK(pyr_forget(array, made, made, 1, 0, NULL));
+    OK(pyr_reclaim(store, NULL, &gone));
+    return t;
+}
+
+static void
+compute_case(const bench_function *f, pyr_store *store, pyr_array *array,
+             uint64_t cells, int from)
+{
+    bench_sample loop = {0}, pyramid = {0}, loop_cpu = {0}, cpu = {0};
+    for (int rep = -1; rep < (bench_quick ? 3 : 5); rep++) {
+        bench_time a = by_loop(f, from, cells / CHUNK);
+        bench_time b = by_pyramid(f, store, array, cells);
+        if (rep < 0)
+            continue;
+        bench_add(&loop, a.wall * 1e3);
+        bench_add(&pyramid, b.wall * 1e3);
+        bench_add(&loop_cpu, a.cpu * 1e3);
+        bench_add(&cpu, b.cpu * 1e3);
+    }
+    double ratio = bench_ratio(&pyramid, &loop);
+    bench_row("%s|%.0f|%.0f|%.0f|%.0f|%.2f|%s", f->text, bench_median(&loop),
+              bench_median(&loop_cpu), bench_median(&pyramid),
+              bench_median(&cpu), ratio, bench_at_least(ratio, f->target));
+}
+
+/* --- reductions ---------------------------------------------------------- */
+
+static double
+mean_of(const double *cells, size_t n)
+{
+    double sum = 0;
+    for (size_t i = 0; i < n; i++)
+        sum += cells[i];
+    return sum / (double)n;
+}
+
+static void
+reduce_case(const char *text, pyr_array *array, uint64_t cells, double *buf,
+            double target)
+{
+    bench_sample reduce = {0}, read = {0};
+    uint64_t zero = 0;
+    pyr_value v;
+    for (int rep = -1; rep < 3; rep++) {
+        bench_time start = bench_now();
+        OK(pyr_reduce(array, 1, &zero, &cells, text, &v));
+        bench_time a = bench_since(start);
+        start = bench_now();
+        OK(pyr_read(array, 1, &zero, &cells, buf));
+        double mean = mean_of(buf, (size_t)cells);
+        bench_time b = bench_since(start);
+        CHECK(fabs(v.real - mean) <= 1e-9 * fabs(mean) + 1e-9);
+        if (rep < 0)
+            continue;
+        bench_add(&reduce, a.wall * 1e3);
+        bench_add(&read, b.wall * 1e3);
+    }
+    double ratio = bench_ratio(&reduce, &read);
+    bench_row("%s|%.3f|%.1f|%.1f|%.1f|%s", text, bench_median(&reduce),
+              bench_median(&read), (double)v.bytes_read / 1048576, ratio,
+              bench_at_least(ratio, target));
+}
+
+int
+main(int argc, char **argv)
+{
+    static const bench_function functions[] = {
+        {"x*1.8 + 32", fahrenheit, 0.7},
+        {"(x*1.5 - 2)*(x + 3) + x*x/(abs(x) + 1) - 0.25", ten_operators, 0.5},
+    };
+    bench_begin(argc, argv);
+    uint64_t cells = (uint64_t)(bench_quick ? 128 : 1024) << 17, zero = 0;
+    pyr_store *store = bench_store(bench_path("store"), PYR_DURABILITY_OS);
+    pyr_array *array;
+    double *buf = bench_alloc((size_t)cells * 8);
+    int from;
+    bench_fill_f64(buf, (size_t)cells, 1);
+    OK(pyr_create(store, "a",
+                  &(pyr_spec){.ndim = 1, .shape = &cells,
+                              .chunk = (uint64_t[1]){CHUNK}, .type = PYR_F64},
+                  &array));
+    OK(pyr_write(array, &zero, &cells, buf, NULL));
+    SYS(from = open(bench_path("cells"), O_RDWR | O_CREAT, 0600));
+    for (uint64_t c = 0; c < cells / CHUNK; c++)
+        bench_pwrite(from, buf + c * CHUNK, CHUNK_BYTES, c * CHUNK_BYTES);
+
+    bench_table("Functions of all cells, warm",
+                "function|loop ms|loop CPU ms|pyramid ms|pyramid CPU ms|"
+                "speed, loop = 1|target");
+    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
+        compute_case(&functions[i], store, array, cells, from);
+    bench_table("Reductions of all cells, and reading them",
+                "function|reduce ms|read and loop ms|MiB read|times faster|"
+                "target");
+    reduce_case("mean(x)", array, cells, buf, bench_quick ? 100 : 1000);
+    reduce_case("mean(x + 0)", array, cells, buf, 1);
+    pyr_array_close(array);
+    pyr_close(store);
+    return 0;
+}

@@ -1,0 +1,230 @@
+/*
+ * array/compute.c - COMPUTE: a function of a snapshot's cells becomes a new
+ * version.
+ *
+ * Like a write it sends its data first: each chunk's part of the box is read
+ * from the sources, the program runs over it, and what comes out is stored as
+ * a fragment, by as many threads as there are, one chunk each at a time. What
+ * is of one value in every source is computed once and stored as a constant.
+ */
+#include "array/compute.h"
+
+#include "base/checked.h"
+#include "base/fault.h"
+#include "base/pool.h"
+#include "base/sys.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    ALONE = 1 << 20, /* bytes that are not worth waking a worker */
+    TRIES = 5
+};
+
+typedef struct computing {
+    pyri_draft d;
+    pyri_sources *s;
+    const pyri_box *box;
+    pyri_packer packers[PYRI_MAX_WORKERS];
+} computing;
+
+/* --- a chunk ------------------------------------------------------------- */
+
+int
+pyri_compute_same(const pyri_sources *s, const uint64_t *at,
+                  const void *const *src, uint64_t *bits)
+{
+    const pyri_schema *sc = &s->array->schema;
+    uint8_t cell[8] = {0};
+    pyri_box one = {.lo = {0}};
+    for (int d = 0; d < sc->ndim; d++) {
+        one.lo[d] = at[d];
+        one.hi[d] = at[d] + 1;
+    }
+    int err = pyri_program_run(s->program, sc->ndim, &one, src, sc->type, cell);
+    *bits = pyri_cell_load(sc->type, cell);
+    return err;
+}
+
+/* The part of the box that is in a chunk. */
+static void
+part_of(const pyri_schema *sc, const pyri_box *box, const uint64_t *pos,
+        pyri_box *out)
+{
+    for (int d = 0; d < sc->ndim; d++) {
+        uint64_t lo = pos[d] * sc->chunk[d], hi;
+        if (!pyri_add64(lo, sc->chunk[d], &hi))
+            hi = UINT64_MAX;
+        out->lo[d] = pyri_max64(lo, box->lo[d]);
+        out->hi[d] = pyri_min64(hi, box->hi[d]);
+    }
+}
+
+static int
+store_cells(computing *c, const pyri_box *part, pyri_loaded *l,
+            pyri_packer *packer, pyri_painted *out)
+{
+    const pyri_array *a = c->d.array;
+    const pyri_schema *sc = &a->schema;
+    uint64_t bits;
+    int err;
+    if (l->same) {
+        err = pyri_compute_same(c->s, part->lo, l->src, &bits);
+        pyri_frag_same(&a->style, part, bits, out->frags, &out->own);
+        return err;
+    }
+    err = pyri_program_run(c->s->program, sc->ndim, part, l->src, sc->type,
+                           l->cells[0]);
+    if (err < 0)
+        return err;
+    pyri_mem mem = pyri_mem_dense(sc->ndim, pyri_type_size(sc->type), part,
+                                  l->cells[0]);
+    return pyri_paint_frag(&c->d, packer, part, mem, NULL, 0, out->frags,
+                           &out->own);
+}
+
+static int
+compute_chunk(void *ctx, size_t i, unsigned worker)
+{
+    computing *c = ctx;
+    pyri_painted *out = &c->d.painted[i];
+    pyri_box part = {.lo = {0}};
+    pyri_loaded loaded;
+    part_of(&c->d.array->schema, c->box, out->pos, &part);
+    pyri_summary_init(&out->own);
+    if (!(out->frags = pyri_sys_malloc(sizeof *out->frags)))
+        return pyri_fail_nomem("the fragments of a computed version");
+    int err = pyri_sources_load(c->s, &part, &loaded);
+    if (err == 0)
+        err = store_cells(c, &part, &loaded, &c->packers[worker], out);
+    pyri_loaded_fini(&loaded);
+    if (err == 0) {
+        out->n = 1;
+        PYRI_FAULT("compute.chunk");
+    }
+    return err;
+}
+
+/* --- the version --------------------------------------------------------- */
+
+static int
+paint(computing *c, const pyri_places *places)
+{
+    const pyri_schema *sc = &c->d.array->schema;
+    uint64_t cells = pyri_box_cells(sc->ndim, c->box);
+    if (places->n == 0)
+        return 0;
+    c->d.painted = pyri_sys_calloc(places->n, sizeof *c->d.painted);
+    if (!c->d.painted)
+        return pyri_fail_nomem("the chunks of a computed version");
+    c->d.n = c->d.room = places->n;
+    for (size_t i = 0; i < places->n; i++)
+        memcpy(c->d.painted[i].pos, places->pos[i], sizeof *places->pos);
+    return pyri_pool_run_if(cells > ALONE / pyri_type_size(sc->type),
+                            places->n, compute_chunk, c);
+}
+
+/* Is anything in flight? With `wait`, not any more. */
+static int
+look_around(pyri_array *a, bool wait, bool *busy)
+{
+    pyri_flights all = {0};
+    int err = pyri_engine_flights(a->engine, a->id, &all);
+    uint64_t last = all.base + all.n;
+    *busy = all.n > 0;
+    pyri_flights_fini(&all);
+    if (err == 0 && *busy && wait)
+        err = pyri_commit_wait(a, last, -1);
+    return err;
+}
+
+/* Which chunks to compute, and what to claim. */
+static int
+plan(computing *c, bool again, pyri_places *places)
+{
+    const pyri_schema *sc = &c->d.array->schema;
+    uint64_t chunks = pyri_places_count(sc, c->box);
+    bool huge = chunks > PYRI_COMPUTE_MAX_CHUNKS;
+    bool spare = huge || (chunks > PYRI_COMPUTE_FEW && !again), busy;
+    int err = 0;
+    c->d.claim.ndim = sc->ndim;
+    if (spare && (err = look_around(c->d.array, huge, &busy)) < 0)
+        return err;
+    if (spare && (huge || !busy))
+        return pyri_spare(&c->d, c->s, c->box, places);
+    pyri_run run = pyri_run_of_box(sc->ndim, c->box);
+    err = pyri_places_add(places, sc, c->box);
+    if (err == 0 && chunks)
+        err = pyri_claim_add(&c->d.claim, &run);
+    return err;
+}
+
+static int
+check_box(pyri_array *a, const pyri_sources *s, const pyri_box *box)
+{
+    pyri_run run = pyri_run_of_box(a->schema.ndim, box);
+    pyri_snapshot newest;
+    int err = pyri_snapshot_check(&s->snap[0], &run);
+    if (err < 0 || (err = pyri_snapshot_open(a, PYR_LATEST, &newest)) < 0)
+        return err;
+    err = pyri_snapshot_check(&newest, &run);
+    pyri_snapshot_close(&newest);
+    return err;
+}
+
+static int
+attempt(computing *c, bool again, const pyri_write_how *how, pyr_version *made)
+{
+    pyri_places places = {0};
+    char box[512], message[700];
+    int err = plan(c, again, &places);
+    if (err == 0)
+        err = paint(c, &places);
+    err = pyri_sources_explain(c->s, err);
+    if (err == 0 && c->d.kept.n && !c->d.message) {
+        snprintf(message, sizeof message,
+                 "computed over %s; cells outside the boxes that are listed "
+                 "had their values already",
+                 pyri_box_text(c->d.claim.ndim, c->box, box, sizeof box));
+        c->d.message = message;
+    }
+    if (err == 0)
+        err = pyri_draft_publish(&c->d, NULL, how, made);
+    free(places.pos);
+    return err;
+}
+
+int
+pyri_compute(pyri_array *a, pyr_version v, const pyri_box *box,
+             const pyri_expr *e, const char *canon, const pyri_write_how *how,
+             pyr_version *made)
+{
+    pyri_sources s;
+    bool again = false;
+    PYRI_FAULT("write.begin");
+    int err = pyri_sources_open(&s, a, v, &e->program);
+    if (err < 0)
+        return err;
+    err = check_box(a, &s, box);
+    for (int i = 0; err == 0 && i < TRIES; i++) {
+        computing c = {.s = &s, .box = box};
+        c.d = (pyri_draft){.array = a,
+                           .kind = PYR_KIND_COMPUTE,
+                           .message = how->message,
+                           .source = s.label,
+                           .expression = canon};
+        err = attempt(&c, again, how, made);
+        again = err < 0 && c.d.disturbed;
+        for (int k = 0; k < PYRI_MAX_WORKERS; k++)
+            pyri_packer_fini(&c.packers[k]);
+        pyri_draft_fini(&c.d);
+        if (!again)
+            break;
+        if (i + 1 < TRIES)
+            err = 0;
+    }
+    pyri_sources_close(&s);
+    return err;
+}

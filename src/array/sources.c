@@ -1,0 +1,308 @@
+/*
+ * array/sources.c - cells of several snapshots, for programs to run on.
+ */
+#include "array/sources.h"
+
+#include "base/checked.h"
+#include "base/scratch.h"
+#include "base/sys.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* --- opening ------------------------------------------------------------- */
+
+int
+pyri_sources_open(pyri_sources *s, pyri_array *a, pyr_version v,
+                  const pyri_program *p)
+{
+    *s = (pyri_sources){.array = a, .program = p, .first = p->uses_x ? 0 : 1};
+    s->snap = pyri_sys_calloc(p->sources, sizeof *s->snap);
+    if (!s->snap)
+        return pyri_fail_nomem("the snapshots that are read");
+    int err = 0;
+    for (; s->n < p->sources; s->n++) {
+        err = pyri_snapshot_open(a, s->n ? p->version[s->n] : v,
+                                 &s->snap[s->n]);
+        if (err < 0)
+            break;
+        s->snap[s->n].tree.nodes_read = &s->nodes_read;
+    }
+    if (err < 0)
+        pyri_sources_close(s);
+    else
+        s->label = s->snap[0].label;
+    return err;
+}
+
+void
+pyri_sources_close(pyri_sources *s)
+{
+    for (int i = 0; i < s->n; i++)
+        pyri_snapshot_close(&s->snap[i]);
+    free(s->snap);
+    s->snap = NULL;
+    s->n = 0;
+}
+
+int
+pyri_sources_explain(const pyri_sources *s, int err)
+{
+    for (int i = s->first; i < s->n && err == PYR_ECORRUPT; i++)
+        err = pyri_snapshot_explain(s->array, s->snap[i].label, err);
+    return err;
+}
+
+/* --- walking ------------------------------------------------------------- */
+
+typedef struct walking {
+    pyri_sources *s;
+    pyri_region_fn *each;
+    void *ctx;
+    int source; /* that is being looked at */
+    uint64_t values[PYRI_OP_MAX_SOURCES];
+} walking;
+
+static int refine(walking *w, const pyri_box *box);
+
+/* A region of one value in this source: how is it in the others? */
+static int
+go_on(walking *w, const pyri_box *box, uint64_t bits)
+{
+    w->values[w->source++] = bits;
+    int err = refine(w, box);
+    w->source--;
+    return err;
+}
+
+static int
+found(void *ctx, const pyri_hit *hit)
+{
+    walking *w = ctx;
+    return hit->leaf ? w->each(w->ctx, &hit->box, NULL)
+                     : go_on(w, &hit->box, hit->bits);
+}
+
+static int
+refine(walking *w, const pyri_box *box)
+{
+    const pyri_array *a = w->s->array;
+    pyri_box shape = {.lo = {0}}, inside, rest[2 * PYR_MAX_DIMS];
+    int ndim = a->schema.ndim;
+    if (w->source == w->s->n)
+        return w->each(w->ctx, box, w->values);
+    const pyri_snapshot *snap = &w->s->snap[w->source];
+    memcpy(shape.hi, snap->grid.shape, sizeof shape.hi);
+    if (!pyri_box_intersect(ndim, box, &shape, &inside))
+        return go_on(w, box, a->schema.fill);
+    pyri_run run = pyri_run_of_box(ndim, &inside);
+    int err = pyri_tree_find(&snap->tree, &run, found, w);
+    int n = pyri_box_subtract(ndim, box, &shape, rest);
+    for (int i = 0; i < n && err == 0; i++)
+        err = go_on(w, &rest[i], a->schema.fill);
+    return err;
+}
+
+int
+pyri_sources_walk(pyri_sources *s, const pyri_box *box, pyri_region_fn *each,
+                  void *ctx)
+{
+    walking w = {.s = s, .each = each, .ctx = ctx, .source = s->first};
+    return pyri_box_empty(s->array->schema.ndim, box) ? 0 : refine(&w, box);
+}
+
+/* --- loading ------------------------------------------------------------- */
+
+/* What one source has in the box: one value, or a chain. */
+typedef struct holding {
+    bool same;
+    uint64_t bits;
+    pyri_box inside; /* the shape; what is outside is fill */
+    pyri_chain chain;
+    const pyri_tree *tree;
+} holding;
+
+static int
+hold(void *ctx, const pyri_hit *hit)
+{
+    holding *h = ctx;
+    h->same = !hit->leaf;
+    h->bits = hit->bits;
+    if (!hit->leaf)
+        return 0;
+    int err = pyri_chain_load(&h->chain, h->tree, hit->pos, &hit->node,
+                              &hit->box, 0);
+    if (err < 0)
+        return err;
+    int ndim = h->tree->grid->ndim, kept = 0;
+    for (int i = 0; i < h->chain.n; i++) /* what shows nothing here is gone */
+        if (pyri_box_overlaps(ndim, &h->chain.links[i].shown, &hit->box))
+            h->chain.links[kept++] = h->chain.links[i];
+    h->chain.n = kept;
+    const pyri_link *top = h->chain.links;
+    if (h->chain.n == 0) {
+        h->same = true;
+        h->bits = h->tree->fill;
+    } else if (top->frag.kind == PYRI_FRAG_SAME && !top->frag.masked &&
+               pyri_box_contains(ndim, &top->shown, &hit->box)) {
+        h->same = true;
+        h->bits = top->frag.bits;
+    }
+    return 0;
+}
+
+/* Find out what source k has there; `tree` is a copy with our own reader. */
+static int
+look(const pyri_sources *s, int k, const pyri_box *box, pyri_tree *tree,
+     holding *h)
+{
+    int ndim = s->array->schema.ndim;
+    pyri_box shape = {.lo = {0}};
+    const pyri_snapshot *snap = &s->snap[k];
+    memcpy(shape.hi, snap->grid.shape, sizeof shape.hi);
+    pyri_reader *reader = tree->reader;
+    *tree = snap->tree;
+    tree->reader = reader;
+    tree->nodes_read = NULL; /* not ours to count */
+    h->tree = tree;
+    h->same = true;
+    h->bits = s->array->schema.fill;
+    if (!pyri_box_intersect(ndim, box, &shape, &h->inside))
+        return 0;
+    pyri_run run = pyri_run_of_box(ndim, &h->inside);
+    int err = pyri_tree_find(tree, &run, hold, h);
+    if (err == 0 && h->same && h->bits != s->array->schema.fill &&
+        !pyri_box_contains(ndim, &h->inside, box))
+        h->same = false; /* of that value inside, fill outside */
+    return err;
+}
+
+static int
+make_room(const pyri_sources *s, const pyri_box *box, int k, pyri_loaded *out)
+{
+    const pyri_schema *sc = &s->array->schema;
+    uint64_t bytes;
+    if (pyri_mul64(pyri_box_cells(sc->ndim, box), pyri_type_size(sc->type),
+                   &bytes) &&
+        bytes <= SIZE_MAX / 2)
+        out->cells[k] = pyri_scratch_take((size_t)bytes + 1);
+    out->src[k] = out->cells[k];
+    return out->cells[k] ? 0 : pyri_fail_nomem("the cells of a chunk");
+}
+
+static void
+set_cells(const pyri_schema *sc, const pyri_box *box, const pyri_box *part,
+          uint8_t *cells, uint64_t bits)
+{
+    size_t cell = pyri_type_size(sc->type);
+    uint64_t extent[PYR_MAX_DIMS];
+    for (int d = 0; d < sc->ndim; d++)
+        extent[d] = part->hi[d] - part->lo[d];
+    pyri_mem to = pyri_mem_dense(sc->ndim, cell, box, cells);
+    pyri_set(sc->ndim, cell, extent,
+             pyri_mem_move(sc->ndim, to, box->lo, part->lo), bits);
+}
+
+static int
+read_cells(const pyri_sources *s, pyri_reader *reader, const pyri_box *box,
+           holding *h, uint8_t *cells, uint64_t *bytes)
+{
+    const pyri_schema *sc = &s->array->schema;
+    size_t cell = pyri_type_size(sc->type);
+    if (!pyri_box_contains(sc->ndim, &h->inside, box))
+        set_cells(sc, box, box, cells, sc->fill);
+    if (h->chain.n == 0) {
+        set_cells(sc, box, &h->inside, cells, h->bits);
+        return 0;
+    }
+    pyri_fetcher f = {.array = s->array, .reader = reader};
+    pyri_fetch job = {
+        .links = h->chain.links, .n = h->chain.n, .box = h->inside};
+    job.to = pyri_mem_move(sc->ndim,
+                           pyri_mem_dense(sc->ndim, cell, box, cells),
+                           box->lo, h->inside.lo);
+    int err = pyri_fetch_run(&f, &job, 1);
+    *bytes += pyri_box_cells(sc->ndim, &h->inside) * cell;
+    pyri_fetcher_fini(&f);
+    return err;
+}
+
+static void
+set_one(const pyri_sources *s, int k, uint64_t bits, pyri_loaded *out)
+{
+    pyri_cell_store(s->array->schema.type, out->one[k], bits);
+    out->src[k] = out->one[k];
+}
+
+int
+pyri_sources_fill(const pyri_sources *s, const pyri_box *box,
+                  const uint64_t *values, pyri_loaded *out)
+{
+    const pyri_schema *sc = &s->array->schema;
+    *out = (pyri_loaded){.same = pyri_program_uniform(s->program)};
+    int err = 0;
+    for (int k = s->first; k < s->n && out->same; k++)
+        set_one(s, k, values[k], out);
+    for (int k = out->same ? s->n : 0; k < s->n && err == 0; k++)
+        if ((err = make_room(s, box, k, out)) == 0 && k >= s->first)
+            set_cells(sc, box, box, out->cells[k], values[k]);
+    return err;
+}
+
+/* Fetch what `h` holds of each source. */
+static int
+load(const pyri_sources *s, pyri_reader *reader, const pyri_box *box,
+     holding *h, pyri_loaded *out)
+{
+    const pyri_schema *sc = &s->array->schema;
+    int err = 0;
+    for (int k = 0; k < s->n && err == 0; k++) {
+        if ((err = make_room(s, box, k, out)) < 0 || k < s->first)
+            continue;
+        if (h[k].same)
+            set_cells(sc, box, box, out->cells[k], h[k].bits);
+        else
+            err = read_cells(s, reader, box, &h[k], out->cells[k],
+                             &out->bytes);
+    }
+    return err;
+}
+
+int
+pyri_sources_load(const pyri_sources *s, const pyri_box *box,
+                  pyri_loaded *out)
+{
+    pyri_engine *e = s->array->engine;
+    pyri_reader *reader;
+    *out = (pyri_loaded){.same = pyri_program_uniform(s->program)};
+    holding *h = pyri_sys_calloc((size_t)s->n, sizeof *h);
+    if (!h)
+        return pyri_fail_nomem("the cells of a chunk");
+    int err = pyri_engine_begin(e, &reader);
+    if (err < 0)
+        goto out;
+    for (int k = s->first; k < s->n && err == 0; k++) {
+        pyri_tree tree = {.reader = reader};
+        err = look(s, k, box, &tree, &h[k]);
+        out->same &= h[k].same;
+    }
+    for (int k = s->first; k < s->n && err == 0 && out->same; k++)
+        set_one(s, k, h[k].bits, out);
+    if (err == 0 && !out->same)
+        err = load(s, reader, box, h, out);
+    for (int k = 0; k < s->n; k++)
+        pyri_chain_fini(&h[k].chain);
+    pyri_engine_end(e, reader);
+out:
+    free(h);
+    return err;
+}
+
+void
+pyri_loaded_fini(pyri_loaded *l)
+{
+    for (int k = 0; k < PYRI_OP_MAX_SOURCES; k++) {
+        pyri_scratch_give(l->cells[k]);
+        l->cells[k] = NULL;
+    }
+}
