@@ -439,7 +439,7 @@ run_usage(world *w)
     return err;
 }
 
-/* What was found is said by `harms`; the call itself must not be wrong. */
+/* What cannot be read is harm to it, not a failure. */
 static int
 run_verify(world *w)
 {
@@ -449,7 +449,7 @@ run_verify(world *w)
         CALL(w, err,
              pyr_verify(w->store, &(pyr_verify_spec){.deep = 1}, &found));
         if (err == 0 && found.harms)
-            err = STORY_WRONG;
+            err = PYR_EIO; /* the only harm there can be here */
     }
     return err;
 }
