@@ -4,7 +4,7 @@
 #include "array/keys.h"
 
 #include "base/bytes.h"
-#include "base/sys.h"
+#include "base/io.h"
 
 #include <string.h>
 
@@ -21,8 +21,9 @@ pyri_tag_set(pyri_array *a, const char *tag, pyr_version v)
     pyri_snapshot_close(&s);
     pyri_key gone, counter = pyri_key_id("tagged/", a->id);
     uint8_t change[8];
-    if (pyri_sys_getrandom(change, sizeof change, 0) != sizeof change)
-        return pyri_fail(PYR_EIO, "no random numbers from the system");
+    int errnum = pyri_io_random(change, sizeof change);
+    if (errnum)
+        return pyri_fail_errno(errnum, "random numbers");
     pyri_edit edits[] = {
         pyri_edit_kept(a, pyri_load64(value), &gone),
         {.kind = PYRI_EDIT_PUT, .key = pyri_key_bytes(&k), .value = {value, 8}},

@@ -18,6 +18,7 @@
 #include "engine/local/local.h"
 
 #include "base/bytes.h"
+#include "base/io.h"
 #include "base/sys.h"
 #include "engine/local/env.h"
 
@@ -63,7 +64,7 @@ damaged(uint64_t page, const char *what)
 static int
 read_page(const checking *c, uint64_t page, uint8_t *out)
 {
-    ssize_t n = pyri_sys_pread(c->fd, out, c->psize,
+    ssize_t n = pyri_io_pread(c->fd, out, c->psize,
                                (off_t)(page * c->psize));
     return n == (ssize_t)c->psize ? 0 : damaged(page, "cannot be read");
 }
@@ -117,7 +118,7 @@ check_free_far(checking *c, uint64_t first, uint64_t size)
     uint8_t *list = pyri_sys_malloc((size_t)size);
     if (!list)
         return pyri_fail_nomem("a list of free pages");
-    ssize_t n = pyri_sys_pread(c->fd, list, (size_t)size,
+    ssize_t n = pyri_io_pread(c->fd, list, (size_t)size,
                                (off_t)(first * c->psize + HEAD));
     int err = n == (ssize_t)size ? check_free(c, first, list, size)
                                  : damaged(first, "cannot be read");

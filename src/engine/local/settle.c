@@ -22,6 +22,7 @@
 
 #include "base/bytes.h"
 #include "base/fault.h"
+#include "base/io.h"
 #include "base/sys.h"
 #include "engine/local/env.h"
 
@@ -40,10 +41,11 @@ pyri_settle_lock(pyri_site *s)
     int err = pyri_path_join(path, sizeof path, s->path, "live/upkeep");
     if (err < 0)
         return err;
-    int fd = pyri_sys_open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    int fd =
+        PYRI_RETRY(pyri_sys_open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666));
     if (fd < 0)
         return pyri_fail_errno(errno, "%s", path);
-    if (pyri_sys_flock(fd, LOCK_EX | LOCK_NB) < 0) {
+    if (PYRI_RETRY(pyri_sys_flock(fd, LOCK_EX | LOCK_NB)) < 0) {
         int errnum = errno;
         pyri_sys_close(fd);
         if (errnum != EWOULDBLOCK)
@@ -218,7 +220,7 @@ open_segment(pyri_site *s, pyri_placement p, int *dir, int *fd)
     if (err < 0)
         return err;
     pyri_segment_name(name, p.id);
-    *fd = pyri_sys_openat(*dir, name, O_RDWR | O_CLOEXEC);
+    *fd = PYRI_RETRY(pyri_sys_openat(*dir, name, O_RDWR | O_CLOEXEC));
     return *fd < 0 ? pyri_fail_errno(errno, "segment %s/%s",
                                      s->dirs.list[p.dir].path, name)
                    : 0;
@@ -232,12 +234,9 @@ punch(int fd, uint64_t from, uint64_t to, const char *what)
     to &= ~(uint64_t)(PYRI_PAGE - 1);
     if (from >= to)
         return 0;
-    int rc;
-    do
-        rc = pyri_sys_fallocate(fd,
-                                FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-                                (off_t)from, (off_t)(to - from));
-    while (rc < 0 && errno == EINTR);
+    int rc = PYRI_RETRY(
+        pyri_sys_fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                           (off_t)from, (off_t)(to - from)));
     return rc < 0 && errno != EOPNOTSUPP ? pyri_fail_errno(errno, "%s", what)
                                          : 0;
 }
@@ -278,7 +277,7 @@ punch_gaps(int fd, const ranges *r)
     if (err == 0 && pyri_sys_fstat(fd, &st) == 0) {
         if ((uint64_t)st.st_size > at)
             err = punch(fd, at, page_up((uint64_t)st.st_size), "segment");
-        (void)!pyri_sys_ftruncate(fd, st.st_size);
+        (void)!PYRI_RETRY(pyri_sys_ftruncate(fd, st.st_size));
     }
     return err;
 }
@@ -309,7 +308,7 @@ pyri_settle_sweep(pyri_site *s, pyri_placement p, bool *empty,
         after = 0;
         pyri_segment_name(name, p.id);
         /* Whoever has it mapped would keep its blocks. */
-        (void)!pyri_sys_ftruncate(fd, 0);
+        (void)!PYRI_RETRY(pyri_sys_ftruncate(fd, 0));
         if (pyri_sys_unlinkat(dir, name, 0) < 0 && errno != ENOENT)
             err = pyri_fail_errno(errno, "remove a segment");
     }
