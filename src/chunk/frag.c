@@ -514,7 +514,8 @@ check_pressed(const pyri_frag *f, const pyri_frag_style *style,
     uint8_t *table = pyri_sys_malloc(8 * (size_t)blocks + 8);
     if (!table)
         return pyri_fail_nomem("the checksums of a fragment");
-    scan s = {.style = style, .table = table};
+    scan s;
+    scan_begin(&s, style, NULL, table);
     if (mask)
         scan_row(&s, mask, mask_size);
     scan_row(&s, cells, cell_bytes);
