@@ -7,6 +7,8 @@
 static const option options[] = {
     {"version", 0, "V", "what x is: a number, latest, -1, a tag; latest"},
     {"box", 0, "BOX", "which cells, as NumPy slices without steps; all"},
+    {"message", 'm', "TEXT", "to be kept in the history"},
+    {"no-wait", 0, NULL, "do not wait for earlier versions to be published"},
     {NULL, 0, NULL, NULL},
 };
 
@@ -46,6 +48,9 @@ print_made(const args *a, const target *t, const box *b, pyr_version made)
 static int
 run(const args *a)
 {
+    pyr_write_options how = {
+        .flags = args_has(a, "no-wait") ? PYR_WRITE_NOWAIT : 0,
+        .message = args_value(a, "message")};
     pyr_version made;
     target t;
     box b;
@@ -56,8 +61,8 @@ run(const args *a)
         err = common_shape(&t);
     if (!err)
         err = target_plain_box(a, &t, &b);
-    if (!err && pyr_compute(t.array, t.info.version, b.start, b.count,
-                            a->words[2], &made) < 0)
+    if (!err && pyr_compute_with(t.array, t.info.version, b.start, b.count,
+                                 a->words[2], &how, &made) < 0)
         err = fail_function(a, &t);
     if (!err)
         err = print_made(a, &t, &b, made);
@@ -67,7 +72,8 @@ run(const args *a)
 
 const verb verb_compute = {
     .name = "compute",
-    .usage = "STORE ARRAY EXPR [--version V] [--box BOX]",
+    .usage = "STORE ARRAY EXPR [--version V] [--box BOX] [-m TEXT] "
+             "[--no-wait]",
     .about = "Apply a function to each cell; prints the new version.",
     .more =
         "Inside the box the new version has the function of the cells of "

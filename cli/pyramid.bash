@@ -13,7 +13,8 @@ _pyramid_options()
     write) echo "--at --message --no-wait $common" ;;
     append) echo "--axis $common" ;;
     read) echo "--version --box --output $common" ;;
-    compute | reduce) echo "--version --box $common" ;;
+    compute) echo "--version --box --message --no-wait $common" ;;
+    reduce) echo "--version --box $common" ;;
     stat) echo "--version --box --bounds $common" ;;
     ls) echo "--long $common" ;;
     info) echo "--version --each $common" ;;

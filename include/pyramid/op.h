@@ -14,6 +14,7 @@
 #ifndef PYRAMID_OP_H
 #define PYRAMID_OP_H
 
+#include <pyramid/array.h>
 #include <pyramid/error.h>
 #include <pyramid/types.h>
 
@@ -49,6 +50,14 @@ extern "C" {
 PYR_API int pyr_compute(pyr_array *array, pyr_version version,
                         const uint64_t *offset, const uint64_t *size,
                         const char *function, pyr_version *made);
+
+/* The same with a message for the history, or without waiting until it is
+ * published. `options` may be NULL. */
+PYR_API int pyr_compute_with(pyr_array *array, pyr_version version,
+                             const uint64_t *offset, const uint64_t *size,
+                             const char *function,
+                             const pyr_write_options *options,
+                             pyr_version *made);
 
 /* --- one value ----------------------------------------------------------- */
 

@@ -37,8 +37,17 @@ int
 pyr_compute(pyr_array *array, pyr_version version, const uint64_t *offset,
             const uint64_t *size, const char *function, pyr_version *made)
 {
+    return pyr_compute_with(array, version, offset, size, function, NULL,
+                            made);
+}
+
+int
+pyr_compute_with(pyr_array *array, pyr_version version, const uint64_t *offset,
+                 const uint64_t *size, const char *function,
+                 const pyr_write_options *options, pyr_version *made)
+{
     static const char call[] = "pyr_compute";
-    pyri_write_how how = {0};
+    pyri_write_how how;
     pyr_version v = 0;
     pyri_expr e;
     pyri_buf canon = {0};
@@ -46,7 +55,8 @@ pyr_compute(pyr_array *array, pyr_version version, const uint64_t *offset,
     int err;
     if ((err = pyri_need(array, call, "array")) < 0 ||
         (err = pyri_need_writable(array->array->engine, call)) < 0 ||
-        (err = pyri_check_box(array->array, offset, size, &box)) < 0)
+        (err = pyri_check_box(array->array, offset, size, &box)) < 0 ||
+        (err = pyri_check_how(options, &how)) < 0)
         return err;
     err = parse(array->array, call, function, PYRI_FORM_CELLS, &e, &canon);
     if (err == 0)

@@ -196,22 +196,6 @@ pyr_read_as(pyr_array *array, pyr_version version, pyr_type type,
 
 /* --- writing ------------------------------------------------------------- */
 
-static int
-check_how(const pyr_write_options *options, pyri_write_how *how)
-{
-    *how = (pyri_write_how){0};
-    if (!options)
-        return 0;
-    if (options->flags & ~PYR_WRITE_NOWAIT)
-        return pyri_fail(PYR_EINVAL, "unknown write flags 0x%x",
-                         options->flags);
-    if (options->message && strlen(options->message) > 65535)
-        return pyri_fail(PYR_EINVAL, "the message has more than 65535 bytes");
-    how->nowait = options->flags & PYR_WRITE_NOWAIT;
-    how->message = options->message;
-    return 0;
-}
-
 int
 pyr_write_list(pyr_array *array, const pyr_part *given, size_t n,
                const pyr_write_options *options, pyr_version *made)
@@ -222,7 +206,7 @@ pyr_write_list(pyr_array *array, const pyr_part *given, size_t n,
     int err;
     if ((err = pyri_need(array, "pyr_write", "array")) < 0 ||
         (err = pyri_need_writable(array->array->engine, "pyr_write")) < 0 ||
-        (err = check_how(options, &how)) < 0)
+        (err = pyri_check_how(options, &how)) < 0)
         return err;
     err = check_parts(array->array, given, n, &one, &parts);
     if (err == 0)
@@ -307,7 +291,7 @@ pyr_batch_commit(pyr_batch *batch, const pyr_write_options *options,
     int err = pyri_need(batch, "pyr_batch_commit", "batch");
     if (err < 0)
         return err;
-    if ((err = check_how(options, &how)) < 0) {
+    if ((err = pyri_check_how(options, &how)) < 0) {
         pyr_batch_abort(batch);
         return err;
     }

@@ -227,3 +227,19 @@ pyri_check_part(const pyri_array *a, const pyr_part *p, pyri_part *out)
                          a->name);
     return 0;
 }
+
+int
+pyri_check_how(const pyr_write_options *options, pyri_write_how *how)
+{
+    *how = (pyri_write_how){0};
+    if (!options)
+        return 0;
+    if (options->flags & ~PYR_WRITE_NOWAIT)
+        return pyri_fail(PYR_EINVAL, "unknown write flags 0x%x",
+                         options->flags);
+    if (options->message && strlen(options->message) > 65535)
+        return pyri_fail(PYR_EINVAL, "the message has more than 65535 bytes");
+    how->nowait = options->flags & PYR_WRITE_NOWAIT;
+    how->message = options->message;
+    return 0;
+}

@@ -39,6 +39,8 @@ int pyri_check_part(const pyri_array *a, const pyr_part *part, pyri_part *out);
 /* A box: no wrapping. */
 int pyri_check_box(const pyri_array *a, const uint64_t *offset,
                    const uint64_t *size, pyri_box *out);
+/* How a version is to be made; options may be NULL. */
+int pyri_check_how(const pyr_write_options *options, pyri_write_how *how);
 /* PYR_EINVAL, saying where, unless the text is one JSON object. */
 int pyri_check_json(const char *text);
 

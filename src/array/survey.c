@@ -68,7 +68,7 @@ survey_child(pyri_survey *s, const place *at, const pyri_about *about)
     if (at->label == 0)
         return s->same(s->ctx, &wanted, sc->fill);
     bool inside = pyri_box_contains(sc->ndim, &s->box, &shown);
-    if (about && (inside || about->summary.equal) &&
+    if (about && about->known && (inside || about->summary.equal) &&
         as_of_now(s, about, &domain, &now)) {
         if (inside && s->known(s->ctx, &wanted, &now))
             return 0;

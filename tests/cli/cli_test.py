@@ -184,7 +184,7 @@ def help_lists_the_promised_options():
         "init": "durability data lease",
         "create": "shape type chunk fill codec level attrs",
         "write": "at message no-wait", "append": "axis",
-        "read": "version box output", "compute": "version box",
+        "read": "version box output", "compute": "version box message no-wait",
         "reduce": "version box", "stat": "version box bounds",
         "ls": "long", "info": "version", "log": "number reverse digest",
         "diff": "cells", "last": "box version", "tag": "delete",
@@ -619,11 +619,12 @@ def compute_makes_a_version_of_another():
           [2 * x + i for i, x in enumerate(
               parsed("read", "s", "t", "--version", "1",
                      "--box", "2")["cells"])] + [0])
-    made = parsed("compute", "s", "t", "x - x@1", "--box", "0:1,2:4")
+    made = parsed("compute", "s", "t", "x - x@1", "--box", "0:1,2:4",
+                  "-m", "since the first")
     equal(made, {"version": 4, "source": 3, "offset": [0, 2], "size": [1, 2]})
     change = parsed("log", "s", "t")[0]
-    equal((change["kind"], change["source"], change["expression"]),
-          ("compute", 3, "x - x@1"))
+    equal((change["kind"], change["source"], change["expression"],
+           change["message"]), ("compute", 3, "x - x@1", "since the first"))
     check("from version 3  by x - x@1" in text("log", "s", "t"))
     bad(1, "compute", "s", "t", "x@99", says="99")
     bad(1, "compute", "s", "t", "mean(x)", says="reduce")

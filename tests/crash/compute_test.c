@@ -127,6 +127,99 @@ a_computation_killed_at_any_point_is_done_or_not(void)
     }
 }
 
-static const crew_role roles[] = {{"compute", role_compute}, {NULL, NULL}};
+/* --- disturbed ------------------------------------------------------------ */
 
-CREW_TESTS(roles, T(a_computation_killed_at_any_point_is_done_or_not))
+/* An array of so many chunks that a version cannot list them. */
+static int
+make_huge(const char *url, pyr_store **store, pyr_array **huge)
+{
+    int err = pyr_open(url, 0, store);
+    return err < 0 ? err
+                   : pyr_create(*store, "huge",
+                                &(pyr_spec){.ndim = 1,
+                                            .shape = (uint64_t[1]){1ull << 40},
+                                            .chunk = (uint64_t[1]){CHUNK},
+                                            .type = PYR_I32}, huge);
+}
+
+static int
+role_triple(const job *j)
+{
+    pyr_store *store = NULL;
+    pyr_array *a = NULL;
+    pyr_info info;
+    if (pyr_open(j->url, 0, &store) < 0 ||
+        pyr_array_open(store, j->extra ? "huge" : "a", &a) < 0 ||
+        pyr_array_info(a, 0, &info) < 0)
+        return complain("open");
+    int code = pyr_compute(a, 0, origin, info.shape, "x * 3", NULL) < 0
+                   ? complain("compute")
+                   : 0;
+    pyr_array_close(a);
+    pyr_close(store);
+    return code;
+}
+
+static int
+note_kinds(void *ctx, const pyr_change *c)
+{
+    ((pyr_kind *)ctx)[c->version] = c->kind;
+    return 0;
+}
+
+/* A computation of version 0, all zeros, has decided that there is nothing to
+ * store; then someone writes a cell. The computed version must not show it. */
+static void
+disturb(int huge)
+{
+    char url[4096];
+    pyr_store *store;
+    pyr_array *a;
+    pyr_version latest;
+    pyr_kind kinds[8] = {0};
+    static const int32_t zeros[CELLS];
+    int32_t cell = 5;
+    proc_kill_all();
+    snprintf(url, sizeof url, "%s", tmp_fresh("disturbed"));
+    OK(make_base(url));
+    OK(make_huge(url, &store, &a));
+    if (!huge) {
+        pyr_array_close(a);
+        OK(pyr_array_open(store, "a", &a));
+        OK(pyr_write(a, origin, whole, zeros, NULL));
+    }
+    OK(pyr_latest(a, &latest));
+    job j = {.role = "triple", .url = url, .logs = "-", .extra = huge};
+    pid_t pid = start_at("write.data_sent", "stop", 1, &j);
+    REQUIRE(is_stopped(pid));
+    OK(pyr_write(a, (uint64_t[1]){3003}, (uint64_t[1]){1}, &cell, NULL));
+    kill(pid, SIGCONT);
+    CHECK(proc_ends_well(pid, BOUND));
+    OK(pyr_read(a, latest + 1, (uint64_t[1]){3003}, (uint64_t[1]){1}, &cell));
+    CHECK(cell == 5);
+    OK(pyr_read(a, latest + 2, (uint64_t[1]){3003}, (uint64_t[1]){1}, &cell));
+    CHECK(cell == 5); /* it was given up */
+    OK(pyr_read(a, latest + 3, (uint64_t[1]){3003}, (uint64_t[1]){1}, &cell));
+    CHECK(cell == 0);
+    OK(pyr_history(a, 0, PYR_LATEST, note_kinds, kinds));
+    CHECK(kinds[latest + 2] == PYR_KIND_NOTHING);
+    CHECK(kinds[latest + 3] == PYR_KIND_COMPUTE);
+    OK(pyr_verify(store, &(pyr_verify_spec){.deep = 1}, NULL));
+    pyr_array_close(a);
+    pyr_close(store);
+    tmp_remove(url);
+}
+
+static void
+a_write_into_what_should_stay_as_it_was_is_not_to_be_seen(void)
+{
+    disturb(0);
+    disturb(1);
+}
+
+static const crew_role roles[] = {{"compute", role_compute},
+                                  {"triple", role_triple},
+                                  {NULL, NULL}};
+
+CREW_TESTS(roles, T(a_computation_killed_at_any_point_is_done_or_not),
+           T(a_write_into_what_should_stay_as_it_was_is_not_to_be_seen))
