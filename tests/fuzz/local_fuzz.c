@@ -131,11 +131,11 @@ look_at_tickets(void)
 }
 
 static int
-see_version(void *ctx, uint64_t version, pyri_bytes record)
+see_version(void *ctx, uint64_t version, const pyri_version_get *v)
 {
     (void)ctx;
     (void)version;
-    touch(record.data, record.size);
+    touch(v->record.data, v->record.size);
     return 0;
 }
 
@@ -149,13 +149,12 @@ look_at_versions(void)
     if (err < 0)
         must_refuse(err);
     for (uint64_t v = 0; v <= VERSIONS + 1; v++) {
-        pyri_bytes record;
-        bool found = false;
-        err = pyri_engine_get_version(engine, r, ARRAY, v, &record, &found);
+        pyri_version_get get;
+        err = pyri_engine_get_version(engine, r, ARRAY, v, &get);
         if (err < 0)
             must_refuse(err);
-        else if (found)
-            touch(record.data, record.size);
+        else if (get.found)
+            touch(get.record.data, get.record.size);
     }
     err = pyri_engine_scan_versions(engine, r, ARRAY, VERSIONS, 1, see_version,
                                     NULL);

@@ -43,7 +43,7 @@ typedef struct trace_event {
 typedef struct trace {
     size_t used, room;
     bool overflow;
-    uint8_t bytes[]; /* events, each followed by its data, 8-aligned */
+    _Alignas(8) uint8_t bytes[]; /* events, each followed by its data, 8-aligned */
 } trace;
 
 trace *trace_new(size_t room);

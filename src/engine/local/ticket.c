@@ -293,7 +293,7 @@ pyri_ticket_take(pyri_site *s, const pyri_take *take, pyri_ticket *ticket,
     else
         mdb_txn_abort(live);
     if (err < 0)
-        empty_flights(below);
+        pyri_flights_fini(below);
     else
         PYRI_FAULT("ticket.taken");
     return err;
