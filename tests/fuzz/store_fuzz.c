@@ -198,7 +198,8 @@ edit_blob(things *t, world *w, pyri_cursor *in, uint8_t how, size_t i)
     pyri_buf_add(b, blob->data, (size_t)blob->size);
     operate(in, how >> 3 & 7, b, (pyri_bytes){blob->data, 0});
     pyri_buf_add(b, "", 1); /* so that there is memory */
-    *blob = (pyri_mem_blob){b->data, b->size - 1};
+    blob->data = b->data;
+    blob->size = b->size - 1;
     if (!(how & SEALED))
         return;
     t->lied = true;

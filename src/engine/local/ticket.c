@@ -416,7 +416,7 @@ out:
     if (live)
         mdb_txn_abort(live);
     if (err < 0)
-        empty_flights(out);
+        pyri_flights_fini(out);
     return err;
 }
 
