@@ -10,6 +10,7 @@
 #include "array/chain.h"
 
 #include "base/checked.h"
+#include "base/room.h"
 #include "base/scratch.h"
 #include "base/sys.h"
 
@@ -103,14 +104,8 @@ static int
 put_aside(loading *l, const pyri_leaf_walk *leaf, const pyri_frag *next,
           uint64_t after)
 {
-    if (l->n == l->room) {
-        size_t room = l->room ? 2 * l->room : 2;
-        rest *rests = pyri_sys_realloc(l->rests, room * sizeof *rests);
-        if (!rests)
-            return pyri_fail_nomem("the fragments of a chunk");
-        l->rests = rests;
-        l->room = room;
-    }
+    if (!pyri_room(&l->rests, &l->room, l->n + 1, sizeof *l->rests))
+        return pyri_fail_nomem("the fragments of a chunk");
     l->rests[l->n++] = (rest){*leaf, *next, after};
     return 0;
 }

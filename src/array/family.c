@@ -16,6 +16,7 @@
 #include "array/keys.h"
 
 #include "base/bytes.h"
+#include "base/room.h"
 #include "base/sys.h"
 
 #include <string.h>
@@ -45,15 +46,8 @@ pyri_family_array(pyri_family *f, uint64_t id, pyri_array **out)
             *out = f->arrays[i];
             return 0;
         }
-    if (f->n == f->room) {
-        size_t room = f->room ? 2 * f->room : 8;
-        pyri_array **arrays =
-            pyri_sys_realloc(f->arrays, room * sizeof *arrays);
-        if (!arrays)
-            return pyri_fail_nomem("a list of arrays");
-        f->arrays = arrays;
-        f->room = room;
-    }
+    if (!pyri_room(&f->arrays, &f->room, f->n + 1, sizeof *f->arrays))
+        return pyri_fail_nomem("a list of arrays");
     int err = pyri_array_open_id(f->engine, id, &f->arrays[f->n]);
     if (err == 0)
         *out = f->arrays[f->n++];
@@ -149,15 +143,8 @@ static int
 add_other(looking *l, uint64_t array, uint64_t label)
 {
     pyri_neighbours *n = l->out;
-    if (n->n == n->room) {
-        size_t room = n->room ? 2 * n->room : 4;
-        pyri_vertex *others = pyri_sys_realloc(n->others,
-                                               room * sizeof *others);
-        if (!others)
-            return pyri_fail_nomem("a list of snapshots");
-        n->others = others;
-        n->room = room;
-    }
+    if (!pyri_room(&n->others, &n->room, n->n + 1, sizeof *n->others))
+        return pyri_fail_nomem("a list of snapshots");
     n->others[n->n++] = (pyri_vertex){array, label};
     return 0;
 }

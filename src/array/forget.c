@@ -9,6 +9,7 @@
 
 #include "base/bytes.h"
 #include "base/checked.h"
+#include "base/room.h"
 #include "base/sys.h"
 
 #include <stdio.h>
@@ -94,14 +95,8 @@ must_stay(const forgetting *f, uint64_t label, const char *why)
 static int
 add_label(forgetting *f, uint64_t label)
 {
-    if (f->n == f->room) {
-        size_t room = f->room ? 2 * f->room : 64;
-        uint64_t *list = pyri_sys_realloc(f->list, room * sizeof *list);
-        if (!list)
-            return pyri_fail_nomem("a list of versions");
-        f->list = list;
-        f->room = room;
-    }
+    if (!pyri_room(&f->list, &f->room, f->n + 1, sizeof *f->list))
+        return pyri_fail_nomem("a list of versions");
     f->list[f->n++] = label;
     return 0;
 }

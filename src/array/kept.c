@@ -12,6 +12,7 @@
  */
 #include "array/draft.h"
 
+#include "base/room.h"
 #include "base/sys.h"
 
 #include <stdlib.h>
@@ -20,14 +21,8 @@
 int
 pyri_kept_add(pyri_kept_list *k, const pyri_box *box, uint64_t bits)
 {
-    if (k->n == k->room) {
-        size_t room = k->room ? 2 * k->room : 16;
-        pyri_kept *list = pyri_sys_realloc(k->list, room * sizeof *list);
-        if (!list)
-            return pyri_fail_nomem("the cells that stay as they are");
-        k->list = list;
-        k->room = room;
-    }
+    if (!pyri_room(&k->list, &k->room, k->n + 1, sizeof *k->list))
+        return pyri_fail_nomem("the cells that stay as they are");
     k->list[k->n++] = (pyri_kept){*box, bits};
     return 0;
 }

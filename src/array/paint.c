@@ -12,6 +12,7 @@
 #include "base/checked.h"
 #include "base/fault.h"
 #include "base/pool.h"
+#include "base/room.h"
 #include "base/scratch.h"
 #include "base/sys.h"
 
@@ -50,14 +51,8 @@ static int
 list_touch(void *ctx, const uint64_t *pos)
 {
     painting *p = ctx;
-    if (p->n == p->room) {
-        size_t room = p->room ? 2 * p->room : 16;
-        touch *touches = pyri_sys_realloc(p->touches, room * sizeof *touches);
-        if (!touches)
-            return pyri_fail_nomem("the plan of a write");
-        p->touches = touches;
-        p->room = room;
-    }
+    if (!pyri_room(&p->touches, &p->room, p->n + 1, sizeof *p->touches))
+        return pyri_fail_nomem("the plan of a write");
     touch *t = &p->touches[p->n++];
     t->part = p->part;
     memcpy(t->pos, pos, sizeof t->pos);

@@ -8,6 +8,7 @@
 #include "array/draft.h"
 
 #include "base/checked.h"
+#include "base/room.h"
 #include "base/sys.h"
 
 #include <stdlib.h>
@@ -21,14 +22,8 @@ typedef struct axis {
 static int
 add_chunk(axis *a, uint64_t chunk)
 {
-    if (a->n == a->room) {
-        size_t room = a->room ? 2 * a->room : 16;
-        uint64_t *chunks = pyri_sys_realloc(a->chunks, room * sizeof *chunks);
-        if (!chunks)
-            return pyri_fail_nomem("the plan of a write");
-        a->chunks = chunks;
-        a->room = room;
-    }
+    if (!pyri_room(&a->chunks, &a->room, a->n + 1, sizeof *a->chunks))
+        return pyri_fail_nomem("the plan of a write");
     a->chunks[a->n++] = chunk;
     return 0;
 }

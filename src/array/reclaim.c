@@ -15,6 +15,7 @@
 #include "array/draft.h"
 #include "array/family.h"
 
+#include "base/room.h"
 #include "base/sys.h"
 
 #include <string.h>
@@ -76,14 +77,8 @@ add_node(void *ctx, pyri_bytes key, size_t size)
 {
     reclaiming *x = ctx;
     (void)size;
-    if (x->nnodes == x->node_room) {
-        size_t room = x->node_room ? 2 * x->node_room : 256;
-        pyri_bytes *nodes = pyri_sys_realloc(x->nodes, room * sizeof *nodes);
-        if (!nodes)
-            return pyri_fail_nomem("a list of nodes");
-        x->nodes = nodes;
-        x->node_room = room;
-    }
+    if (!pyri_room(&x->nodes, &x->node_room, x->nnodes + 1, sizeof *x->nodes))
+        return pyri_fail_nomem("a list of nodes");
     x->nodes[x->nnodes++].size = key.size;
     pyri_buf_add(&x->keys, key.data, key.size);
     return x->nnodes + x->nblobs < STEP_ITEMS ? 0 : step(x);
@@ -93,14 +88,8 @@ static int
 add_blob(void *ctx, const pyri_blob *blob)
 {
     reclaiming *x = ctx;
-    if (x->nblobs == x->blob_room) {
-        size_t room = x->blob_room ? 2 * x->blob_room : 256;
-        pyri_blob *blobs = pyri_sys_realloc(x->blobs, room * sizeof *blobs);
-        if (!blobs)
-            return pyri_fail_nomem("a list of blobs");
-        x->blobs = blobs;
-        x->blob_room = room;
-    }
+    if (!pyri_room(&x->blobs, &x->blob_room, x->nblobs + 1, sizeof *x->blobs))
+        return pyri_fail_nomem("a list of blobs");
     x->blobs[x->nblobs++] = *blob;
     return 0; /* the leaf that it belongs to goes with it */
 }
@@ -236,14 +225,8 @@ static int
 note_doomed(void *ctx, uint64_t array, uint64_t label)
 {
     doomed *d = ctx;
-    if (d->n == d->room) {
-        size_t room = d->room ? 2 * d->room : 256;
-        pyri_vertex *list = pyri_sys_realloc(d->list, room * sizeof *list);
-        if (!list)
-            return pyri_fail_nomem("a list of versions");
-        d->list = list;
-        d->room = room;
-    }
+    if (!pyri_room(&d->list, &d->room, d->n + 1, sizeof *d->list))
+        return pyri_fail_nomem("a list of versions");
     d->list[d->n++] = (pyri_vertex){array, label};
     return 0;
 }

@@ -9,6 +9,7 @@
  */
 #include "array/verifier.h"
 
+#include "base/room.h"
 #include "base/sys.h"
 
 #include <stdlib.h>
@@ -35,15 +36,9 @@ pyri_verify_amend(pyri_verifier *v, pyri_bytes key, const pyri_node *node,
         return pyri_node_amend(key, v->bytes.data + at, node->size, type, slot,
                                s);
     }
-    if (v->namended == v->amended_room) {
-        size_t room = v->amended_room ? 2 * v->amended_room : 64;
-        pyri_amendment *list =
-            pyri_sys_realloc(v->amended, room * sizeof *list);
-        if (!list)
-            return pyri_fail_nomem("nodes to be repaired");
-        v->amended = list;
-        v->amended_room = room;
-    }
+    if (!pyri_room(&v->amended, &v->amended_room, v->namended + 1,
+                   sizeof *v->amended))
+        return pyri_fail_nomem("nodes to be repaired");
     pyri_buf_add(&v->bytes, key.data, key.size);
     pyri_buf_add(&v->bytes, node->bytes, node->size);
     int err = pyri_buf_check(&v->bytes, "nodes to be repaired");

@@ -12,6 +12,7 @@
 #include "array/compute.h"
 
 #include "base/checked.h"
+#include "base/room.h"
 #include "base/sys.h"
 
 #include <stdlib.h>
@@ -42,14 +43,8 @@ static int
 add_place(void *ctx, const uint64_t *pos)
 {
     pyri_places *p = ctx;
-    if (p->n == p->room) {
-        size_t room = p->room ? 2 * p->room : 16;
-        void *grown = pyri_sys_realloc(p->pos, room * sizeof *p->pos);
-        if (!grown)
-            return pyri_fail_nomem("the chunks to compute");
-        p->pos = grown;
-        p->room = room;
-    }
+    if (!pyri_room(&p->pos, &p->room, p->n + 1, sizeof *p->pos))
+        return pyri_fail_nomem("the chunks to compute");
     memcpy(p->pos[p->n++], pos, sizeof *p->pos);
     return 0;
 }

@@ -5,6 +5,7 @@
 #include "array/verifier.h"
 
 #include "base/bytes.h"
+#include "base/room.h"
 #include "base/sys.h"
 
 #include <stdio.h>
@@ -23,14 +24,8 @@ whole_store(pyri_verifier *v, const char *what)
 static int
 add_kin(pyri_verifier *v, pyri_array *a)
 {
-    if (v->nkin == v->kin_room) {
-        size_t room = v->kin_room ? 2 * v->kin_room : 16;
-        pyri_kin *kin = pyri_sys_realloc(v->kin, room * sizeof *kin);
-        if (!kin)
-            return pyri_fail_nomem("a list of arrays");
-        v->kin = kin;
-        v->kin_room = room;
-    }
+    if (!pyri_room(&v->kin, &v->kin_room, v->nkin + 1, sizeof *v->kin))
+        return pyri_fail_nomem("a list of arrays");
     v->kin[v->nkin++] = (pyri_kin){.array = a};
     return 0;
 }
@@ -67,22 +62,52 @@ see_name(void *ctx, pyri_bytes key, pyri_bytes value)
     return open_one(v, name, pyri_load64(value.data));
 }
 
+typedef struct ids {
+    pyri_verifier *v;
+    uint64_t *list;
+    size_t n, room;
+} ids;
+
 static int
 see_schema(void *ctx, pyri_bytes key, pyri_bytes value)
 {
-    pyri_verifier *v = ctx;
+    ids *all = ctx;
     size_t skip = strlen("array/");
     (void)value;
     if (key.size != skip + 8)
-        return whole_store(v, "the record of an array is damaged");
-    uint64_t id = pyri_load64_be((const uint8_t *)key.data + skip);
+        return whole_store(all->v, "the record of an array is damaged");
+    if (!pyri_room(&all->list, &all->room, all->n + 1, sizeof *all->list))
+        return pyri_fail_nomem("a list of arrays");
+    all->list[all->n++] = pyri_load64_be((const uint8_t *)key.data + skip);
+    return 0;
+}
+
+static int
+nameless(pyri_verifier *v, uint64_t id)
+{
+    char text[64];
     if (pyri_verifier_kin(v, id))
         return 0;
-    char text[64];
     snprintf(text, sizeof text, "array %llu has no name",
              (unsigned long long)id);
     int err = pyri_verify_harm(v, "", 0, 0, NULL, text);
     return err != 0 ? err : open_one(v, NULL, id);
+}
+
+/* Names are looked at after the arrays: one that is made meanwhile has one. */
+static int
+open_all(pyri_verifier *v)
+{
+    ids all = {.v = v};
+    int err = pyri_engine_scan_records(v->e, v->r, (pyri_bytes){"array/", 6},
+                                       see_schema, &all);
+    if (err == 0)
+        err = pyri_engine_scan_records(v->e, v->r, (pyri_bytes){"name/", 5},
+                                       see_name, v);
+    for (size_t i = 0; i < all.n && err == 0; i++)
+        err = nameless(v, all.list[i]);
+    free(all.list);
+    return err;
 }
 
 static int
@@ -134,11 +159,7 @@ pyri_verify_catalog(pyri_verifier *v)
     int err = pyri_engine_scan_records(v->e, v->r, (pyri_bytes){"", 0},
                                        see_record, v);
     if (err == 0)
-        err = pyri_engine_scan_records(v->e, v->r, (pyri_bytes){"name/", 5},
-                                       see_name, v);
-    if (err == 0)
-        err = pyri_engine_scan_records(v->e, v->r, (pyri_bytes){"array/", 6},
-                                       see_schema, v);
+        err = open_all(v);
     if (pyri_is_harm(err))
         err = whole_store(v, "the catalog cannot be read");
     if (v->nkin > 1)

@@ -11,6 +11,7 @@
 
 #include "base/checked.h"
 #include "base/pool.h"
+#include "base/room.h"
 #include "base/sys.h"
 
 #include <stdlib.h>
@@ -362,14 +363,8 @@ int
 pyri_verify_leaf(pyri_verifier *v, pyri_view *view, const pyri_node *node,
                  const uint64_t *pos)
 {
-    if (v->njobs == v->job_room) {
-        size_t room = v->job_room ? 2 * v->job_room : 256;
-        pyri_leaf_job *jobs = pyri_sys_realloc(v->jobs, room * sizeof *jobs);
-        if (!jobs)
-            return pyri_fail_nomem("a list of chunks");
-        v->jobs = jobs;
-        v->job_room = room;
-    }
+    if (!pyri_room(&v->jobs, &v->job_room, v->njobs + 1, sizeof *v->jobs))
+        return pyri_fail_nomem("a list of chunks");
     pyri_leaf_job *job = &v->jobs[v->njobs];
     *job = (pyri_leaf_job){.view = view, .node = *node};
     memcpy(job->pos, pos, sizeof job->pos);

@@ -10,6 +10,7 @@
  */
 #include "array/verifier.h"
 
+#include "base/room.h"
 #include "base/sys.h"
 
 #include <stdio.h>
@@ -106,14 +107,8 @@ push(walk *w, uint64_t label, int level, int stored, const uint64_t *pos,
     uint8_t key[PYRI_MAX_KEY];
     bool fresh;
     int err;
-    if (w->n == w->room) {
-        size_t room = w->room ? 2 * w->room : 256;
-        spot *stack = pyri_sys_realloc(w->stack, room * sizeof *stack);
-        if (!stack)
-            return pyri_fail_nomem("a walk of the tree");
-        w->stack = stack;
-        w->room = room;
-    }
+    if (!pyri_room(&w->stack, &w->room, w->n + 1, sizeof *w->stack))
+        return pyri_fail_nomem("a walk of the tree");
     spot *s = &w->stack[w->n];
     *s = (spot){.label = label, .level = level, .below = below};
     memcpy(s->pos, pos, (size_t)g->ndim * sizeof *pos);

@@ -15,6 +15,7 @@
 #include "tree/tree.h"
 
 #include "base/bytes.h"
+#include "base/room.h"
 #include "base/sys.h"
 
 #include <stdlib.h>
@@ -84,14 +85,8 @@ begin_node(job *j, int level, const uint64_t *pos, uint8_t *key,
            pyri_bytes *out)
 {
     pyri_build *b = j->b;
-    if (j->n == j->room) {
-        size_t room = j->room ? 2 * j->room : 64;
-        placed *list = pyri_sys_realloc(j->placed, room * sizeof *list);
-        if (!list)
-            return pyri_fail_nomem("the nodes of a version");
-        j->placed = list;
-        j->room = room;
-    }
+    if (!pyri_room(&j->placed, &j->room, j->n + 1, sizeof *j->placed))
+        return pyri_fail_nomem("the nodes of a version");
     size_t size =
         pyri_node_key(b->array, b->label, level, b->grid->ndim, pos, key);
     j->placed[j->n] = (placed){.key = b->bytes.size, .key_size = size};
@@ -169,14 +164,8 @@ pyri_rival_touches(const pyri_rival *r, const pyri_box *box)
 static int
 push_run(job *j, size_t run)
 {
-    if (j->nruns == j->runs_room) {
-        size_t room = j->runs_room ? 2 * j->runs_room : 256;
-        uint32_t *runs = pyri_sys_realloc(j->runs, room * sizeof *runs);
-        if (!runs)
-            return pyri_fail_nomem("the versions in flight");
-        j->runs = runs;
-        j->runs_room = room;
-    }
+    if (!pyri_room(&j->runs, &j->runs_room, j->nruns + 1, sizeof *j->runs))
+        return pyri_fail_nomem("the versions in flight");
     j->runs[j->nruns++] = (uint32_t)run;
     return 0;
 }

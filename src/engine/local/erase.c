@@ -18,6 +18,7 @@
 
 #include "base/bytes.h"
 #include "base/fault.h"
+#include "base/room.h"
 #include "base/sys.h"
 #include "engine/local/env.h"
 
@@ -184,14 +185,8 @@ note_unpublished(void *ctx, const pyri_named_blob *b)
         return 0;
     if (err < 0)
         return err;
-    if (u->n == u->room) {
-        size_t room = u->room ? 2 * u->room : 64;
-        pyri_blob *list = pyri_sys_realloc(u->list, room * sizeof *list);
-        if (!list)
-            return pyri_fail_nomem("a list of blobs");
-        u->list = list;
-        u->room = room;
-    }
+    if (!pyri_room(&u->list, &u->room, u->n + 1, sizeof *u->list))
+        return pyri_fail_nomem("a list of blobs");
     u->list[u->n++] = b->blob;
     return 0;
 }

@@ -23,6 +23,7 @@
 #include "base/bytes.h"
 #include "base/fault.h"
 #include "base/io.h"
+#include "base/room.h"
 #include "base/sys.h"
 #include "engine/local/env.h"
 
@@ -93,14 +94,8 @@ add_range(ranges *r, uint64_t from, uint64_t size)
     uint64_t to;
     if (__builtin_add_overflow(from, size, &to) || to > INT64_MAX)
         return pyri_fail(PYR_ECORRUPT, "a blob cannot end where it does");
-    if (r->n == r->room) {
-        size_t room = r->room ? 2 * r->room : 64;
-        range *list = pyri_sys_realloc(r->list, room * sizeof *list);
-        if (!list)
-            return pyri_fail_nomem("the blobs of a segment");
-        r->list = list;
-        r->room = room;
-    }
+    if (!pyri_room(&r->list, &r->room, r->n + 1, sizeof *r->list))
+        return pyri_fail_nomem("the blobs of a segment");
     r->list[r->n++] = (range){from, to};
     return 0;
 }

@@ -20,6 +20,7 @@
 #include "engine/mem/mem.h"
 
 #include "base/checked.h"
+#include "base/room.h"
 #include "base/sys.h"
 #include "engine/engines.h"
 
@@ -350,14 +351,8 @@ gather(const pyri_blob_put *put, pyri_mem_blob *out)
 static int
 keep_blob(pyri_mem_store *s, const pyri_mem_blob *blob, pyri_ref *ref)
 {
-    if (s->nblobs == s->blob_room) {
-        size_t room = s->blob_room ? s->blob_room * 2 : 64;
-        pyri_mem_blob *grown = pyri_sys_realloc(s->blobs, room * sizeof *grown);
-        if (!grown)
-            return pyri_fail_nomem("the list of blobs");
-        s->blobs = grown;
-        s->blob_room = room;
-    }
+    if (!pyri_room(&s->blobs, &s->blob_room, s->nblobs + 1, sizeof *s->blobs))
+        return pyri_fail_nomem("the list of blobs");
     s->blobs[s->nblobs++] = *blob;
     s->data_bytes += blob->size;
     *ref = (pyri_ref){s->nblobs, 0};

@@ -19,6 +19,7 @@
 #include "base/bytes.h"
 #include "base/checked.h"
 #include "base/fault.h"
+#include "base/room.h"
 #include "base/sys.h"
 
 #include <assert.h>
@@ -218,14 +219,8 @@ next_shape(const head *h, const pyri_take *take, pyri_ticket *ticket)
 static int
 add_flight(head *h, const pyri_take *take, const pyri_ticket *ticket)
 {
-    if (h->n == h->room) {
-        size_t room = h->room ? h->room * 2 : 8;
-        flight *grown = pyri_sys_realloc(h->flights, room * sizeof *grown);
-        if (!grown)
-            return pyri_fail_nomem("a version");
-        h->flights = grown;
-        h->room = room;
-    }
+    if (!pyri_room(&h->flights, &h->room, h->n + 1, sizeof *h->flights))
+        return pyri_fail_nomem("a version");
     uint8_t *claim = pyri_sys_malloc(take->claim.size + 1);
     if (!claim)
         return pyri_fail_nomem("a version");

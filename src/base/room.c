@@ -1,0 +1,28 @@
+/*
+ * base/room.c - lists that grow.
+ */
+#include "base/room.h"
+
+#include "base/sys.h"
+
+#include <stdint.h>
+#include <string.h>
+
+enum { FIRST = 8 }; /* elements */
+
+bool
+pyri_room_grow(void *list, size_t *room, size_t want, size_t size)
+{
+    size_t more = *room > SIZE_MAX / 2 ? SIZE_MAX : 2 * *room, bytes;
+    void *data;
+    more = more < FIRST ? FIRST : more;
+    more = more < want ? want : more;
+    if (__builtin_mul_overflow(more, size, &bytes))
+        return false;
+    memcpy(&data, list, sizeof data); /* a pointer of any type */
+    if (!(data = pyri_sys_realloc(data, bytes)))
+        return false;
+    memcpy(list, &data, sizeof data);
+    *room = more;
+    return true;
+}
