@@ -15,8 +15,9 @@ static const option options[] = {
 };
 
 static void
-show_counts(json *j, const pyr_repaired *r)
+show_counts(json *j, const void *counts)
 {
+    const pyr_repaired *r = counts;
     json_u64(j, "orphan_nodes", r->orphan_nodes);
     json_u64(j, "orphan_blobs", r->orphan_blobs);
     json_u64(j, "orphan_bytes", r->orphan_bytes);
@@ -25,8 +26,9 @@ show_counts(json *j, const pyr_repaired *r)
 }
 
 static void
-print_counts(const pyr_repaired *r)
+print_counts(const void *counts)
 {
+    const pyr_repaired *r = counts;
     char text[32];
     printf("%" PRIu64 " nodes and %" PRIu64 " fragments that nothing needed "
            "are gone: %s\n",
@@ -36,46 +38,22 @@ print_counts(const pyr_repaired *r)
 }
 
 static int
-repair(const args *a, const target *t, unsigned jobs, harm_list *harms)
+walk(pyr_store *store, const pyr_verify_spec *spec, void *counts,
+     uint64_t *harms)
 {
-    pyr_repaired r;
-    pyr_verify_spec spec = {.deep = 1, .jobs = jobs};
-    harm_attach(harms, &spec);
-    int rc = pyr_repair(t->store, &spec, &r);
-    harm_end(harms);
-    if (rc < 0)
-        return target_fail(t);
-    if (a->json) {
-        show_counts(&harms->json, &r);
-        json_shut(&harms->json, '}');
-        if (json_print(&harms->json))
-            return FAILED;
-    } else if (!a->quiet) {
-        print_counts(&r);
-    }
-    if (r.harms == 0)
-        return 0;
-    return fail("%s: %" PRIu64 " thing%s harmed beyond repair", t->store_name,
-                r.harms, r.harms == 1 ? " is" : "s are");
+    pyr_repaired *r = counts;
+    int err = pyr_repair(store, spec, r);
+    *harms = r->harms;
+    return err;
 }
 
 static int
 run_inside(const args *a)
 {
-    target t;
-    harm_list harms = {.args = a};
-    uint64_t jobs;
-    int err = args_number(a, "jobs", 0, 1024, &jobs);
-    if (err)
-        return err;
-    err = target_store(a, 0, &t);
-    if (!err)
-        err = harm_begin(&harms);
-    if (!err)
-        err = repair(a, &t, (unsigned)jobs, &harms);
-    json_drop(&harms.json);
-    target_close(&t);
-    return err;
+    pyr_repaired counts = {0};
+    const walk_verb w = {0, true, walk, show_counts, print_counts,
+                         " beyond repair"};
+    return harm_run(a, &w, &counts);
 }
 
 static int

@@ -15,8 +15,9 @@ static const option options[] = {
 };
 
 static void
-show_counts(json *j, const pyr_verified *v)
+show_counts(json *j, const void *counts)
 {
+    const pyr_verified *v = counts;
     json_u64(j, "arrays", v->arrays);
     json_u64(j, "versions", v->versions);
     json_u64(j, "nodes", v->nodes);
@@ -29,8 +30,9 @@ show_counts(json *j, const pyr_verified *v)
 }
 
 static void
-print_counts(const pyr_verified *v)
+print_counts(const void *counts)
 {
+    const pyr_verified *v = counts;
     char text[32];
     printf("%" PRIu64 " arrays, %" PRIu64 " versions, %" PRIu64
            " nodes, %" PRIu64 " fragments, %s read\n",
@@ -44,46 +46,22 @@ print_counts(const pyr_verified *v)
 }
 
 static int
-verify(const args *a, const target *t, unsigned jobs, harm_list *harms)
+walk(pyr_store *store, const pyr_verify_spec *spec, void *counts,
+     uint64_t *harms)
 {
-    pyr_verified v;
-    pyr_verify_spec spec = {.deep = args_has(a, "deep"), .jobs = jobs};
-    harm_attach(harms, &spec);
-    int rc = pyr_verify(t->store, &spec, &v);
-    harm_end(harms);
-    if (rc < 0)
-        return target_fail(t);
-    if (a->json) {
-        show_counts(&harms->json, &v);
-        json_shut(&harms->json, '}');
-        if (json_print(&harms->json))
-            return FAILED;
-    } else if (!a->quiet) {
-        print_counts(&v);
-    }
-    if (v.harms == 0)
-        return 0;
-    return fail("%s: %" PRIu64 " thing%s harmed", t->store_name, v.harms,
-                v.harms == 1 ? " is" : "s are");
+    pyr_verified *v = counts;
+    int err = pyr_verify(store, spec, v);
+    *harms = v->harms;
+    return err;
 }
 
 static int
 run_inside(const args *a)
 {
-    target t;
-    harm_list harms = {.args = a};
-    uint64_t jobs;
-    int err = args_number(a, "jobs", 0, 1024, &jobs);
-    if (err)
-        return err;
-    err = target_store(a, PYR_OPEN_READONLY, &t);
-    if (!err)
-        err = harm_begin(&harms);
-    if (!err)
-        err = verify(a, &t, (unsigned)jobs, &harms);
-    json_drop(&harms.json);
-    target_close(&t);
-    return err;
+    pyr_verified counts = {0};
+    const walk_verb w = {PYR_OPEN_READONLY, args_has(a, "deep"), walk, show_counts, print_counts,
+                         ""};
+    return harm_run(a, &w, &counts);
 }
 
 static int

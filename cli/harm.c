@@ -5,6 +5,13 @@
 
 #include <inttypes.h>
 
+typedef struct harm_list {
+    const args *args;
+    json json; /* open, if that is wanted: "harm" first, the rest follows */
+    progress bar;
+    bool begun; /* the bar */
+} harm_list;
+
 static void
 print_harm(const pyr_harm *h)
 {
@@ -57,8 +64,8 @@ advance(void *ctx, uint64_t done, uint64_t total)
     return 0;
 }
 
-int
-harm_begin(harm_list *h)
+static int
+begin(harm_list *h)
 {
     if (!h->args->json)
         return 0;
@@ -70,19 +77,55 @@ harm_begin(harm_list *h)
     return 0;
 }
 
-void
-harm_attach(harm_list *h, pyr_verify_spec *spec)
-{
-    spec->each = tell;
-    spec->ctx = h;
-    spec->progress = (pyr_progress){advance, h};
-}
-
-void
-harm_end(harm_list *h)
+static void
+end(harm_list *h)
 {
     if (h->begun)
         progress_end(&h->bar);
     if (h->args->json)
         json_shut(&h->json, ']');
+}
+
+static int
+walk(harm_list *h, const target *t, unsigned jobs, const walk_verb *w,
+     void *counts)
+{
+    uint64_t harms = 0;
+    pyr_verify_spec spec = {.deep = w->deep, .jobs = jobs, .each = tell,
+                            .ctx = h, .progress = {advance, h}};
+    int rc = w->walk(t->store, &spec, counts, &harms);
+    end(h);
+    if (rc < 0)
+        return target_fail(t);
+    if (h->args->json) {
+        w->show(&h->json, counts);
+        json_shut(&h->json, '}');
+        if (json_print(&h->json))
+            return FAILED;
+    } else if (!h->args->quiet) {
+        w->print(counts);
+    }
+    if (harms == 0)
+        return 0;
+    return fail("%s: %" PRIu64 " thing%s harmed%s", t->store_name, harms,
+                harms == 1 ? " is" : "s are", w->beyond);
+}
+
+int
+harm_run(const args *a, const walk_verb *w, void *counts)
+{
+    target t;
+    harm_list h = {.args = a};
+    uint64_t jobs;
+    int err = args_number(a, "jobs", 0, 1024, &jobs);
+    if (err)
+        return err;
+    err = target_store(a, w->flags, &t);
+    if (!err)
+        err = begin(&h);
+    if (!err)
+        err = walk(&h, &t, (unsigned)jobs, w, counts);
+    json_drop(&h.json);
+    target_close(&t);
+    return err;
 }

@@ -6,16 +6,19 @@
 
 #include "cmd.h"
 
-typedef struct harm_list {
-    const args *args;
-    json json; /* open, if that is wanted: "harm" first, the rest follows */
-    progress bar;
-    bool begun; /* the bar */
-} harm_list;
+/* A verb that walks a whole store. */
+typedef struct walk_verb {
+    unsigned flags; /* the store is opened with */
+    bool deep;
+    /* Does it; the counts go into *counts, the number of harms into *harms. */
+    int (*walk)(pyr_store *s, const pyr_verify_spec *spec, void *counts,
+                uint64_t *harms);
+    void (*show)(json *j, const void *counts);
+    void (*print)(const void *counts);
+    const char *beyond; /* says more of what is harmed, for stderr */
+} walk_verb;
 
-int harm_begin(harm_list *h);
-/* Tell the library to report here. */
-void harm_attach(harm_list *h, pyr_verify_spec *spec);
-void harm_end(harm_list *h);
+/* With the option --jobs. `counts` has room for what `walk` tells. */
+int harm_run(const args *a, const walk_verb *w, void *counts);
 
 #endif

@@ -79,7 +79,7 @@ check_version(pyr_version v)
     OK(pyr_read(array, v, zero, m->shape, buf));
     for (uint64_t i = 0; i < n; i++) {
         uint64_t got = pyri_cell_load(cell_type, buf + i * width);
-        if (!same_bits(got, m->cells[i]) && wrong++ == 0)
+        if (!same_bits(cell_type, got, m->cells[i]) && wrong++ == 0)
             CHECK_NOTE("version %d, cell %d: %llx, not %llx", (int)v, (int)i,
                        (unsigned long long)got,
                        (unsigned long long)m->cells[i]);
@@ -159,10 +159,10 @@ do_compute(void)
         uint64_t k = 0;
         memcpy(p.at, at, sizeof p.at);
         for (int s = 0; s <= VERSIONS; s++)
-            p.cell[s] = cell_val(model_cell(&past[sources[s]], at));
+            p.cell[s] = cell_val(cell_type, model_cell(&past[sources[s]], at));
         for (int d = 0; d < ndim; d++)
             k = k * m->shape[d] + at[d];
-        m->cells[k] = bits_of(eval(t, &p));
+        m->cells[k] = val_bits(cell_type, eval(t, &p));
     }
 }
 

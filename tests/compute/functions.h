@@ -137,58 +137,20 @@ random_function(void)
 
 /* --- cells ---------------------------------------------------------------- */
 
-static val
-cell_val(uint64_t bits)
-{
-    if (cell_type == PYR_U64)
-        return val_u(bits);
-    if (pyri_type_is_float(cell_type))
-        return val_r(pyri_cell_double(cell_type, bits));
-    if (!pyri_type_is_signed(cell_type))
-        return val_i((int64_t)bits);
-    int unused = (int)(64 - 8 * pyri_type_size(cell_type));
-    return val_i((int64_t)(bits << unused) >> unused);
-}
-
-/* The bits of a value as the array's type holds it. */
-static uint64_t
-bits_of(val v)
-{
-    uint64_t bits = 0;
-    v = convert(cell_type, v);
-    float f = (float)v.r;
-    if (cell_type == PYR_F32)
-        memcpy(&bits, &f, sizeof f);
-    else if (cell_type == PYR_F64)
-        memcpy(&bits, &v.r, sizeof v.r);
-    else
-        bits = v.kind == 'u' ? v.u : (uint64_t)v.i;
-    uint8_t cell[8] = {0};
-    pyri_cell_store(cell_type, cell, bits);
-    return pyri_cell_load(cell_type, cell);
-}
-
-static bool
-same_bits(uint64_t a, uint64_t b)
-{
-    return a == b || (pyri_type_is_float(cell_type) &&
-                      isnan(pyri_cell_double(cell_type, a)) &&
-                      isnan(pyri_cell_double(cell_type, b)));
-}
-
 static uint64_t
 random_bits(void)
 {
     static const double edges[] = {0.0, -0.0, NAN, INFINITY, -INFINITY,
                                    1e300, -1e300, 0x1p-1060, 0.5, 255};
+    val v = val_i((int64_t)pick(100) - 20);
     if (pyri_type_is_float(cell_type))
-        return bits_of(val_r(rng_once_in(&dice, 8)
-                                 ? edges[pick(10)]
-                                 : (double)(int64_t)pick(2000) / 8 - 100));
-    if (rng_once_in(&dice, 4))
-        return bits_of(cell_type == PYR_U64 ? val_u(rng_next(&dice))
-                                            : val_i((int64_t)rng_next(&dice)));
-    return bits_of(val_i((int64_t)pick(100) - 20));
+        v = val_r(rng_once_in(&dice, 8)
+                      ? edges[pick(10)]
+                      : (double)(int64_t)pick(2000) / 8 - 100);
+    else if (rng_once_in(&dice, 4))
+        v = cell_type == PYR_U64 ? val_u(rng_next(&dice))
+                                 : val_i((int64_t)rng_next(&dice));
+    return val_bits(cell_type, v);
 }
 
 #endif

@@ -212,17 +212,14 @@ mem_get_record(pyri_engine *e, pyri_reader *r, pyri_bytes key,
     return 0;
 }
 
-/* Shows one moment, and calls without the lock: `each` may use the engine. */
-static int
-mem_scan_records(pyri_engine *e, pyri_reader *r, pyri_bytes prefix,
-                 pyri_record_fn *each, void *ctx)
+int
+pyri_mem_scan(pyri_mem_store *s, pyri_mem_map *m, pyri_bytes prefix,
+              pyri_record_fn *each, void *ctx)
 {
-    (void)r;
-    pyri_mem_store *s = pyri_mem_store_of(e);
     const pyri_mem_entry **list;
     size_t n;
     pthread_mutex_lock(&s->lock);
-    int err = pyri_mem_range(&s->records, prefix, prefix, &list, &n);
+    int err = pyri_mem_range(m, prefix, prefix, &list, &n);
     pthread_mutex_unlock(&s->lock);
     if (err < 0)
         return err;
@@ -230,6 +227,15 @@ mem_scan_records(pyri_engine *e, pyri_reader *r, pyri_bytes prefix,
         err = each(ctx, list[i]->key, list[i]->value);
     free(list);
     return err;
+}
+
+static int
+mem_scan_records(pyri_engine *e, pyri_reader *r, pyri_bytes prefix,
+                 pyri_record_fn *each, void *ctx)
+{
+    (void)r;
+    pyri_mem_store *s = pyri_mem_store_of(e);
+    return pyri_mem_scan(s, &s->records, prefix, each, ctx);
 }
 
 static int

@@ -112,6 +112,11 @@ pyri_mem_store_of(pyri_engine *e)
 /* End a batch: keep what it did if `err` is 0, else undo. Returns err. */
 int pyri_mem_finish(pyri_mem_store *s, pyri_mem_batch *b, int err);
 
+/* What begins with `prefix`, of one moment; `each` is called without the lock,
+ * and may use the engine. */
+int pyri_mem_scan(pyri_mem_store *s, pyri_mem_map *m, pyri_bytes prefix,
+                  pyri_record_fn *each, void *ctx);
+
 /* --- giving space back (mem_upkeep.c) ------------------------------------ */
 
 int pyri_mem_forget(pyri_mem_store *s, pyri_mem_batch *b,

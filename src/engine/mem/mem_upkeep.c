@@ -303,20 +303,10 @@ pyri_mem_scan_nodes(pyri_engine *e, pyri_reader *r, uint64_t array,
 {
     (void)r;
     pyri_mem_store *s = pyri_mem_store_of(e);
-    const pyri_mem_entry **list;
     uint8_t key[8];
-    size_t n;
     pyri_store64_be(key, array);
-    pyri_bytes prefix = {key, array ? sizeof key : 0};
-    pthread_mutex_lock(&s->lock);
-    int err = pyri_mem_range(&s->nodes, prefix, prefix, &list, &n);
-    pthread_mutex_unlock(&s->lock);
-    if (err < 0)
-        return err;
-    for (size_t i = 0; i < n && err == 0; i++)
-        err = each(ctx, list[i]->key, list[i]->value);
-    free(list);
-    return err;
+    return pyri_mem_scan(s, &s->nodes,
+                         (pyri_bytes){key, array ? sizeof key : 0}, each, ctx);
 }
 
 int

@@ -314,45 +314,6 @@ random_bits(pyr_type t)
     return bits;
 }
 
-static val
-cell_val(pyr_type t, const uint8_t *at)
-{
-    uint64_t bits = pyri_cell_load(t, at);
-    if (t == PYR_U64)
-        return val_u(bits);
-    if (pyri_type_is_float(t))
-        return val_r(pyri_cell_double(t, bits));
-    if (!pyri_type_is_signed(t))
-        return val_i((int64_t)bits);
-    int unused = (int)(64 - 8 * pyri_type_size(t));
-    return val_i((int64_t)(bits << unused) >> unused);
-}
-
-static bool
-same_cell(pyr_type t, const uint8_t *a, const uint8_t *b)
-{
-    uint64_t x = pyri_cell_load(t, a), y = pyri_cell_load(t, b);
-    if (pyri_type_is_float(t) && isnan(pyri_cell_double(t, x)) &&
-        isnan(pyri_cell_double(t, y)))
-        return true;
-    return x == y;
-}
-
-static void
-store_val(pyr_type t, val v, uint8_t *at)
-{
-    uint64_t bits = 0;
-    v = convert(t, v);
-    float f = (float)v.r;
-    if (t == PYR_F32)
-        memcpy(&bits, &f, sizeof f);
-    else if (t == PYR_F64)
-        memcpy(&bits, &v.r, sizeof v.r);
-    else
-        bits = v.kind == 'u' ? v.u : (uint64_t)v.i;
-    pyri_cell_store(t, at, bits);
-}
-
 /* --- one round ------------------------------------------------------------ */
 
 static uint8_t cells[VERSIONS + 1][8 * MAX_CELLS + 16];
@@ -396,19 +357,20 @@ agrees(const tree *t, const pyri_box *box, uint64_t n, uint8_t *const *src,
     size_t width = pyri_type_size(cell_type), step = pyri_type_size(out_type);
     memcpy(p.at, box->lo, sizeof p.at);
     for (uint64_t i = 0; i < n; i++, next_place(box, p.at)) {
-        uint8_t want[8];
         for (int s = 0; s <= VERSIONS; s++)
-            p.cell[s] = cell_val(cell_type, src[s] + i * width);
+            p.cell[s] = cell_val(
+                cell_type, pyri_cell_load(cell_type, src[s] + i * width));
         val v = eval(t, &p);
-        store_val(out_type, v, want);
-        if (same_cell(out_type, want, got + i * step))
+        uint64_t want = val_bits(out_type, v);
+        uint64_t cell = pyri_cell_load(out_type, got + i * step);
+        if (same_bits(out_type, want, cell))
             continue;
         CHECK_NOTE("%s over %s to %s, cell %d, x = %a = %lld: got %llx, not "
                    "%llx",
                    text, pyri_type_name(cell_type), pyri_type_name(out_type),
                    (int)i, as_real(p.cell[0]), (long long)p.cell[0].i,
-                   (unsigned long long)pyri_cell_load(out_type, got + i * step),
-                   (unsigned long long)pyri_cell_load(out_type, want));
+                   (unsigned long long)cell,
+                   (unsigned long long)want);
         return false;
     }
     return true;

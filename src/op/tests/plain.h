@@ -366,4 +366,45 @@ eval(const tree *t, const place *p)
     return whole_op(t, a, b);
 }
 
+/* --- cells ---------------------------------------------------------------- */
+
+static val
+cell_val(pyr_type t, uint64_t bits)
+{
+    if (t == PYR_U64)
+        return val_u(bits);
+    if (pyri_type_is_float(t))
+        return val_r(pyri_cell_double(t, bits));
+    if (!pyri_type_is_signed(t))
+        return val_i((int64_t)bits);
+    int unused = (int)(64 - 8 * pyri_type_size(t));
+    return val_i((int64_t)(bits << unused) >> unused);
+}
+
+/* The bits of a value as a cell of the type holds it. */
+static uint64_t
+val_bits(pyr_type t, val v)
+{
+    uint64_t bits = 0;
+    uint8_t cell[8] = {0};
+    v = convert(t, v);
+    float f = (float)v.r;
+    if (t == PYR_F32)
+        memcpy(&bits, &f, sizeof f);
+    else if (t == PYR_F64)
+        memcpy(&bits, &v.r, sizeof v.r);
+    else
+        bits = v.kind == 'u' ? v.u : (uint64_t)v.i;
+    pyri_cell_store(t, cell, bits);
+    return pyri_cell_load(t, cell);
+}
+
+/* All NaNs are the same. */
+static bool
+same_bits(pyr_type t, uint64_t a, uint64_t b)
+{
+    return a == b || (pyri_type_is_float(t) && isnan(pyri_cell_double(t, a)) &&
+                      isnan(pyri_cell_double(t, b)));
+}
+
 #endif
