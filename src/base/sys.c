@@ -16,6 +16,7 @@
 #include <stdatomic.h>
 
 void (*pyri_sys_hook)(pyri_sys_call *call);
+_Atomic int64_t pyri_sys_ahead_real, pyri_sys_ahead_monotonic;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards `plan` */
 static pyri_sys_plan plan;
@@ -144,6 +145,23 @@ pyri_sys_leave(const pyri_sys_call *c)
     }
 #include "base/sys_calls.inc"
 #undef CALL
+
+int
+pyri_sys_clock_gettime(clockid_t id, struct timespec *t)
+{
+    pyri_sys_call c = {"clock_gettime", PYRI_SYS_CLOCK, .fd = -1};
+    if (!pyri_sys_enter(&c))
+        return -1;
+    int result = clock_gettime(id, t);
+    int64_t ahead = id == CLOCK_REALTIME    ? pyri_sys_ahead_real
+                    : id == CLOCK_MONOTONIC ? pyri_sys_ahead_monotonic
+                                            : 0;
+    int64_t ns = t->tv_sec * INT64_C(1000000000) + t->tv_nsec + ahead;
+    if (result == 0 && ahead)
+        *t = (struct timespec){ns / 1000000000, ns % 1000000000};
+    pyri_sys_leave(&c);
+    return result;
+}
 
 int
 pyri_sys_openat(int dirfd, const char *path, int flags, ...)

@@ -74,12 +74,14 @@
 #else
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #define CALL(type, bad, group, name, params, args, ...)                        \
     type pyri_sys_##name params;
 #include "base/sys_calls.inc"
 #undef CALL
 
+int pyri_sys_clock_gettime(clockid_t id, struct timespec *t);
 int pyri_sys_open(const char *path, int flags, ...);
 int pyri_sys_openat(int dirfd, const char *path, int flags, ...);
 int pyri_sys_close(int fd);
@@ -136,6 +138,9 @@ void pyri_sys_order(const pyri_sys_plan *plan);
 /* How many calls the plan has counted, and how many it has acted on. */
 unsigned long pyri_sys_counted(void);
 unsigned long pyri_sys_acted(void);
+
+/* Nanoseconds that the clocks are ahead, or behind, of what the system says. */
+extern _Atomic int64_t pyri_sys_ahead_real, pyri_sys_ahead_monotonic;
 
 /* Asked before every call, after the plan. It is called by any thread, and may
  * not itself call what it is asked about. */

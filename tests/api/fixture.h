@@ -51,12 +51,6 @@ metadata_bytes(void)
     return status.metadata_bytes;
 }
 
-static inline double
-ms_since(int64_t start)
-{
-    return (double)(now_ns() - start) / 1e6;
-}
-
 static inline uint8_t *
 random_bytes(size_t n)
 {

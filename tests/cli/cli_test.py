@@ -41,7 +41,7 @@ def test(function):
 def run(*args, stdin=b"", **more):
     return subprocess.run([TOOL, *map(str, args)], input=stdin,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                          timeout=120, **more)
+                          timeout=600, **more)
 
 
 def check(condition, *what):

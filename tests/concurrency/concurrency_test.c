@@ -18,7 +18,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-enum { MAX_THREADS = 16, BOUND_MS = 60000 };
+enum { MAX_THREADS = 16, BOUND_MS = 300000, LEASE_MS = 3600000 };
 
 /* Which handles the threads of a process use. */
 typedef enum sharing { SHARE_ARRAY, SHARE_STORE, SHARE_NOTHING } sharing;
@@ -197,7 +197,8 @@ place_open(place *p, bool mem, pyr_durability durability, int sample)
         REQUIRE(mkdir(p->logs[i], 0777) == 0);
     }
     OK(pyr_open_with(p->url, PYR_OPEN_CREATE,
-                     &(pyr_store_options){.durability = durability},
+                     &(pyr_store_options){.durability = durability,
+                                          .lease_ms = LEASE_MS},
                      &p->store));
     OK(work_create(&p->k, p->store, &p->array));
 }

@@ -12,7 +12,7 @@
 #include <inttypes.h>
 #include <pthread.h>
 
-enum { BOUND_MS = 60000 };
+enum { BOUND_MS = 300000, LEASE_MS = 3600000 };
 
 static pyr_store *
 fresh_store(char *url, size_t size)
@@ -21,7 +21,8 @@ fresh_store(char *url, size_t size)
     proc_kill_all();
     snprintf(url, size, "%s", tmp_fresh("shared"));
     OK(pyr_open_with(url, PYR_OPEN_CREATE,
-                     &(pyr_store_options){.durability = PYR_DURABILITY_OS},
+                     &(pyr_store_options){.durability = PYR_DURABILITY_OS,
+                                          .lease_ms = LEASE_MS},
                      &store));
     return store;
 }
@@ -48,7 +49,7 @@ a_write_that_does_not_wait_can_be_waited_for(void)
                           &(pyr_write_options){.flags = PYR_WRITE_NOWAIT},
                           &made));
         CHECK(made == (pyr_version)i);
-        OK(pyr_wait(array, made, 10000));
+        OK(pyr_wait(array, made, BOUND_MS));
         OK(pyr_latest(array, &latest));
         CHECK(latest >= made);
         OK(pyr_read(array, made, offset, size, got));
@@ -325,7 +326,7 @@ look_in_thread(void *arg)
     unsigned flags = s->number % 2 ? PYR_OPEN_READONLY : 0;
     int err = open_scene(s, flags, &store, &array);
     uint64_t first = err == 0 ? snapshot_digest(array, 3, &err) : 0;
-    while (err == 0 && !s->error[0] && now_ns() < s->until) {
+    while (err == 0 && !s->error[0] && (!s->done || now_ns() < s->until)) {
         err = look_once(s, array, &r, &newest);
         if (err == 0 && snapshot_digest(array, 3, &err) != first)
             snprintf(s->error, sizeof s->error, "an old snapshot changed");

@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <pthread.h>
 
-enum { VERSIONS = 12, BOUND = 60000 };
+enum { VERSIONS = 12, BOUND = 300000 };
 
 /* --- a child that copies ------------------------------------------------- */
 

@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { THREADS = 4, PATIENCE_S = 20 /* for what must come, but takes time */ };
+enum { THREADS = 4, PATIENCE_S = 120 /* for what must come, but takes time */ };
 
 /* --- stores -------------------------------------------------------------- */
 

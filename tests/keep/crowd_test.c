@@ -70,7 +70,7 @@ static void
 run_crowd(crowd *c)
 {
     char stop[4200];
-    int64_t bound = now_ns() + INT64_C(120) * 1000000000;
+    int64_t bound = now_ns() + INT64_C(600) * 1000000000;
     for (int i = 0; i < SLOTS; i++)
         fill_slot(c, i);
     while (is_writing(c) && !check_failures) {

@@ -89,7 +89,7 @@ open_stage(stage *s)
     s->path = tmp_fresh("race");
     OK(pyr_open_with(s->path, PYR_OPEN_CREATE,
                      &(pyr_store_options){.durability = PYR_DURABILITY_OS,
-                                          .lease_ms = 60000},
+                                          .lease_ms = 3600000},
                      &s->store));
     OK(pyr_create(s->store, "a",
                   &(pyr_spec){.ndim = 1, .shape = &shape, .chunk = &shape,

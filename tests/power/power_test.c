@@ -20,7 +20,7 @@
 
 #include <ftw.h>
 
-enum { ROOM = 256 << 20, EXIT_BAD = 9, SECONDS = 60 };
+enum { ROOM = 256 << 20, EXIT_BAD = 9, SECONDS = 600 };
 
 /* --- one run ------------------------------------------------------------- */
 

@@ -187,7 +187,7 @@ work_write(const work *k, pyr_array *array, const work_order *o)
 {
     int log = open_log(o), err = 0, retries = o->retries;
     for (uint32_t i = 0; i < o->n; i++) {
-        if (o->until_ns && now_ns() > o->until_ns)
+        if (i > 0 && o->until_ns && now_ns() > o->until_ns)
             break;
         err = do_one(k, array, o, o->first + i, log);
         if (err == PYR_EFENCED && retries-- > 0)

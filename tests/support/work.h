@@ -66,7 +66,7 @@ typedef struct work_order {
     const char *logs;   /* directory of logs */
     uint32_t writer;
     uint32_t first, n;  /* writes number first to first + n - 1 */
-    int64_t until_ns;   /* begin none after this; 0: no limit */
+    int64_t until_ns;   /* begin no second one after this; 0: no limit */
     uint32_t nowait;    /* every so-many-th write does not wait; 0: none */
     bool batch;         /* some writes are batches */
     int retries;        /* after PYR_EFENCED, under the next number */

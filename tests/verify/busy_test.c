@@ -105,7 +105,8 @@ run(const char *url)
     atomic_int running = WRITERS;
     unsigned looks = 0;
     OK(pyr_open_with(url, PYR_OPEN_CREATE,
-                     &(pyr_store_options){.durability = PYR_DURABILITY_OS},
+                     &(pyr_store_options){.durability = PYR_DURABILITY_OS,
+                                          .lease_ms = 3600000},
                      &s));
     OK(pyr_create(s, "x", &spec, &a));
     for (int i = 0; i < WRITERS; i++) {

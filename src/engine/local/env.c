@@ -3,9 +3,11 @@
  */
 #include "engine/local/env.h"
 
+#include "base/bytes.h"
 #include "base/fail.h"
 #include "base/io.h"
 #include "base/sys.h"
+#include "engine/local/local.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -195,6 +197,58 @@ pyri_env_commit(MDB_txn *txn, const char *what)
     return rc ? pyri_fail_mdb(rc, "%s", what) : 0;
 }
 
+/* --- values -------------------------------------------------------------- */
+
+enum { PAGE_HEAD = 16, LONG_VALUE = 4 /* flag of a page */ };
+
+/* The number of a page is the first thing in it. */
+int
+pyri_env_learn(MDB_txn *txn, MDB_dbi main_db, const char *name,
+               struct pyri_env_map *map)
+{
+    MDB_env *env = mdb_txn_env(txn);
+    MDB_val k = {strlen(name), (void *)(uintptr_t)name}, v;
+    MDB_envinfo info;
+    MDB_stat st;
+    int rc;
+    if ((rc = mdb_get(txn, main_db, &k, &v)) != 0 ||
+        (rc = mdb_env_info(env, &info)) != 0 ||
+        (rc = mdb_env_stat(env, &st)) != 0)
+        return pyri_fail_mdb(rc, "look at metadata");
+    uintptr_t start = (uintptr_t)v.mv_data & ~(uintptr_t)(st.ms_psize - 1);
+    map->page = st.ms_psize;
+    map->from = start - pyri_load64((const void *)start) * map->page;
+    map->to = map->from + info.me_mapsize;
+    if (map->from > start || map->to <= start)
+        return pyri_env_torn();
+    mdb_env_set_userctx(env, map);
+    return 0;
+}
+
+bool
+pyri_env_whole(MDB_txn *txn, const MDB_val *v)
+{
+    const struct pyri_env_map *m = mdb_env_get_userctx(mdb_txn_env(txn));
+    uintptr_t at = (uintptr_t)v->mv_data;
+    if (!m || at < m->from || at >= m->to)
+        return true;
+    size_t in = (at - m->from) & (m->page - 1);
+    if (v->mv_size <= m->page - in)
+        return true;
+    if (in != PAGE_HEAD)
+        return false;
+    const uint8_t *head = (const uint8_t *)v->mv_data - PAGE_HEAD;
+    return pyri_load16(head + 10) == LONG_VALUE &&
+           pyri_load32(head + 12) ==
+               (PAGE_HEAD + v->mv_size - 1) / m->page + 1;
+}
+
+int
+pyri_env_torn(void)
+{
+    return pyri_fail(PYR_ECORRUPT, "a page of meta/data.mdb is damaged");
+}
+
 static MDB_val
 val_of(const void *data, size_t size)
 {
@@ -208,6 +262,8 @@ pyri_env_get(MDB_txn *txn, MDB_dbi db, const void *key, size_t size,
     MDB_val k = val_of(key, size);
     int rc = mdb_get(txn, db, &k, out);
     *found = rc == 0;
+    if (rc == 0 && !pyri_env_whole(txn, out))
+        return pyri_env_torn();
     if (rc == 0 || rc == MDB_NOTFOUND)
         return 0;
     return pyri_fail_mdb(rc, "read metadata");
@@ -256,6 +312,10 @@ pyri_env_step(MDB_cursor *cursor, MDB_cursor_op op, pyri_bytes prefix,
               MDB_val *key, MDB_val *value, bool *more)
 {
     int rc = mdb_cursor_get(cursor, key, value, op);
+    *more = false;
+    if (rc == 0 && (!pyri_env_whole(mdb_cursor_txn(cursor), key) ||
+                    !pyri_env_whole(mdb_cursor_txn(cursor), value)))
+        return pyri_env_torn();
     *more = rc == 0 && key->mv_size >= prefix.size &&
             memcmp(key->mv_data, prefix.data, prefix.size) == 0;
     if (rc == 0 || rc == MDB_NOTFOUND)

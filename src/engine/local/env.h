@@ -55,6 +55,21 @@ int pyri_env_read(MDB_env *env, MDB_txn **out);
 int pyri_env_write(MDB_env *env, MDB_txn **out);
 int pyri_env_commit(MDB_txn *txn, const char *what); /* ends it either way */
 
+/*
+ * LMDB believes what its pages say of the size of a value; one that would
+ * leave its page is an error here (PYR_ECORRUPT) and not a signal where it is
+ * read. In a write transaction values may be in memory elsewhere, of which
+ * nothing is known.
+ */
+struct pyri_env_map;
+/* Learn where the map is from a read transaction that finds database `name` in
+ * `main_db`, for all that follows; *map must last as long as the environment. */
+int pyri_env_learn(MDB_txn *txn, MDB_dbi main_db, const char *name,
+                   struct pyri_env_map *map);
+/* Is a value, or a key, that LMDB has found where it can be? */
+bool pyri_env_whole(MDB_txn *txn, const MDB_val *v);
+int pyri_env_torn(void); /* fails as said above */
+
 /* One value; *found is false if there is none. */
 int pyri_env_get(MDB_txn *txn, MDB_dbi db, const void *key, size_t size,
                  MDB_val *out, bool *found);

@@ -226,6 +226,9 @@ int pyri_erase_unpublished(pyri_site *s, struct MDB_txn *txn);
 
 /* PYR_ECORRUPT if LMDB would be led astray. */
 int pyri_pages_check(pyri_site *s);
+/* The same, by what never changes in its first two pages, before it opens the
+ * file; `dir` is the directory. */
+int pyri_pages_glance(const char *dir);
 
 /* --- settle.c: giving space back to the system ---------------------------- */
 
@@ -436,6 +439,12 @@ int pyri_site_status(pyri_site *s, pyr_status *out, pyr_data_dir_fn *each,
 
 /* --- the site ------------------------------------------------------------ */
 
+/* Where LMDB has mapped meta; see env.h. */
+struct pyri_env_map {
+    uintptr_t from, to; /* equal: not known */
+    size_t page;
+};
+
 struct pyri_site {
     pyri_site *next;     /* in the registry, which guards it and refs */
     unsigned refs;
@@ -450,6 +459,7 @@ struct pyri_site {
     struct MDB_env *meta;
     unsigned tree_db, records_db, main_db, blobs_db, limbo_db; /* of meta */
     bool meta_readonly;
+    struct pyri_env_map meta_map;
 
     pthread_mutex_t lock; /* guards the change from no live part to one, and
                              presence.handles */

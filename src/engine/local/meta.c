@@ -86,6 +86,8 @@ open_all(pyri_site *s, bool may_write)
         return err;
     err = open_databases(s, txn, 0, &lost);
     if (err == 0)
+        err = pyri_env_learn(txn, s->main_db, "tree", &s->meta_map);
+    if (err == 0)
         return pyri_env_commit(txn, "open metadata");
     mdb_txn_abort(txn);
     if (!lost)
@@ -181,7 +183,10 @@ open_env(pyri_site *s, const char *path)
         plan.flags |= MDB_RDONLY;
     if (on_readonly_disk(path))
         plan.flags |= MDB_NOLOCK; /* nobody writes there */
-    int err = pyri_env_open(&plan, &s->meta);
+    int err = pyri_pages_glance(path);
+    if (err < 0)
+        return err;
+    err = pyri_env_open(&plan, &s->meta);
     if (err < 0 && s->meta_readonly)
         return pyri_fail_at(PYR_EREADONLY,
                             "a reader must be able to write to %s/lock.mdb, "

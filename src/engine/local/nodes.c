@@ -83,7 +83,9 @@ pyri_meta_get_nodes(pyri_site *s, pyri_reader *r, pyri_node_get *gets,
         g->found = rc == 0;
         g->value = g->found ? (pyri_bytes){v.mv_data, v.mv_size}
                             : (pyri_bytes){0};
-        if (rc != 0 && rc != MDB_NOTFOUND)
+        if (rc == 0 && !pyri_env_whole(r->txn, &v))
+            err = pyri_env_torn();
+        else if (rc != 0 && rc != MDB_NOTFOUND)
             err = pyri_fail_mdb(rc, "read metadata");
     }
     return err;

@@ -22,6 +22,7 @@
 #include "base/sys.h"
 #include "engine/local/env.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -37,7 +38,10 @@ enum {
     DB_SIZE = 48,
     MAX_DEPTH = 32,
     MAX_PAGE = 65536,
+    MAX_UNWRITTEN = 1 << 17, /* pages of a transaction */
     META_DBS = HEAD + 24,
+    META_END = META_DBS + 2 * DB_SIZE + 16,
+    NUMBER_KEYS = 8, /* flag of a tree: that of free pages */
     TRIES = 16
 };
 
@@ -238,13 +242,15 @@ out:
 
 /* --- all of it ----------------------------------------------------------- */
 
+/* Pages that a transaction took and gave back again are not written, and may be
+ * the last ones: then the file ends before them. */
 static int
 check_snapshot(checking *c, const uint8_t *meta)
 {
     struct stat st;
     c->last = pyri_load64(meta + META_DBS + 2 * DB_SIZE);
     if (pyri_sys_fstat(c->fd, &st) < 0 ||
-        c->last >= (uint64_t)st.st_size / c->psize)
+        c->last >= (uint64_t)st.st_size / c->psize + MAX_UNWRITTEN)
         return damaged(c->last, "is missing");
     c->seen = pyri_sys_calloc(1, (size_t)(c->last / 8 + 1));
     if (!c->seen)
@@ -293,5 +299,50 @@ pyri_pages_check(pyri_site *s)
             err = check_snapshot(&c, meta);
         mdb_txn_abort(txn);
     }
+    return err;
+}
+
+/* --- before it is opened ------------------------------------------------- */
+
+/* Others may be writing to these pages; what is looked at stays the same. */
+static int
+check_constants(const uint8_t *meta, uint64_t page, uint32_t psize)
+{
+    const uint8_t *dbs = meta + META_DBS;
+    if (pyri_load32(dbs) != psize || psize < 512 || psize > MAX_PAGE ||
+        psize & (psize - 1))
+        return damaged(page, "has a damaged size of pages");
+    if (pyri_load16(dbs + 4) != NUMBER_KEYS ||
+        pyri_load32(dbs + DB_SIZE) != 0 ||
+        pyri_load16(dbs + DB_SIZE + 4) != 0)
+        return damaged(page, "says that this is no store's metadata");
+    return 0;
+}
+
+int
+pyri_pages_glance(const char *dir)
+{
+    uint8_t meta[META_END];
+    char name[PATH_MAX];
+    int err = pyri_path_join(name, sizeof name, dir, "data.mdb");
+    if (err < 0)
+        return err;
+    int fd = PYRI_RETRY(pyri_sys_open(name, O_RDONLY | O_CLOEXEC));
+    if (fd < 0)
+        return 0; /* LMDB has more to say about that */
+    uint32_t psize = 0;
+    for (uint64_t page = 0; page < 2 && err == 0; page++) {
+        ssize_t n = pyri_io_pread(fd, meta, sizeof meta,
+                                  (off_t)(page * psize));
+        if (n < 0)
+            err = pyri_fail_errno(errno, "%s", name);
+        else if (n < (ssize_t)sizeof meta)
+            break; /* as above */
+        else if (page == 0)
+            psize = pyri_load32(meta + META_DBS);
+        if (err == 0)
+            err = check_constants(meta, page, psize);
+    }
+    pyri_sys_close(fd);
     return err;
 }

@@ -18,7 +18,8 @@ static inline pyri_engine *
 open_at(const char *path, unsigned flags, pyr_durability durability)
 {
     pyri_engine *e;
-    pyr_store_options options = {.durability = durability};
+    pyr_store_options options = {.durability = durability,
+                                 .lease_ms = 3600000};
     OK(pyri_engine_local.open(path, flags, &options, &e));
     return e;
 }

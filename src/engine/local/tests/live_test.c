@@ -106,8 +106,8 @@ one_who_waits_behind_a_dead_writer_is_told_early(void)
     CHECK(seconds() - from >= 0.059);
     end_writer(pid);
     from = seconds();
-    FAILS(PYR_ETIMEOUT, pyri_engine_wait(e, ARRAY, 2, 60000));
-    CHECK(seconds() - from < 30);
+    FAILS(PYR_ETIMEOUT, pyri_engine_wait(e, ARRAY, 2, 600000));
+    CHECK(seconds() - from < 300);
     CHECK(strstr(pyr_errmsg(), "gone") != NULL);
     pyri_ticket dead = {.array = ARRAY, .version = 1, .shape = {10, 20}};
     OK(complete_one(e, &dead)); /* resolve it */
