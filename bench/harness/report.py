@@ -227,13 +227,13 @@ def growth_plot(title, lines):
     columns = lines[0]["columns"]
     series = {}
     for i, column in enumerate(columns[2:], 2):
-        if column.endswith("nodes"):
+        if "nodes" in column:
             series[column] = [(float(r["row"][0]), float(r["row"][i]))
                               for r in lines]
     return "growth.svg", svg.lines(
         "Tree nodes asked for by one operation", "as the array grows",
         series, "cells of the array", "nodes", True, False,
-        strong=("read",))
+        strong=("read of a box",))
 
 
 PLOTS = {"Load of the busiest server": balance_plot,
