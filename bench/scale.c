@@ -36,6 +36,7 @@ typedef struct request {
 static struct {
     request *list;
     size_t n, room;
+    size_t trips;    /* calls for nodes, each of one or many */
     uint32_t client; /* who is at it */
     bool on;
 } notes;
@@ -126,6 +127,7 @@ put_node(const pyri_node_put *put)
 static int
 get_nodes(pyri_engine *e, pyri_reader *r, pyri_node_get *gets, size_t n)
 {
+    notes.trips++;
     for (size_t i = 0; i < n; i++) {
         uint64_t hash = hash_of(gets[i].key);
         stored *s = slot_of(gets[i].key, hash);
@@ -202,7 +204,8 @@ make_leaf(void *ctx, const pyri_touch *touch, uint64_t prev, uint64_t base,
     uint64_t cells = pyri_box_cells(NDIM, &f->box);
     leaf->frags = f;
     leaf->n = 1;
-    leaf->about.known = true;
+    leaf->about.known = leaf->about.digested = true;
+    leaf->about.digest = (pyri_digest){f->version, touch->pos[0]};
     pyri_summary_init(&leaf->about.summary);
     pyri_summary_add_same(&leaf->about.summary, PYR_F64, 0, 1, 1);
     if (cells > 1)
@@ -291,7 +294,7 @@ static void
 grow(double cells, int count)
 {
     array a;
-    double got[6] = {0};
+    double got[8] = {0};
     uint64_t seed = 3;
     start_array(&a, cells);
     notes.on = true;
@@ -302,17 +305,20 @@ grow(double cells, int count)
         notes.n = 0;
         read_box(&a, &cell);
         got[0] += noted(NODE_GET), got[1] += noted(CHUNK_GET);
-        notes.n = 0;
+        notes.n = notes.trips = 0;
         read_box(&a, &box);
+        got[6] += (double)notes.trips;
         got[2] += noted(NODE_GET), got[3] += noted(CHUNK_GET);
-        notes.n = 0;
+        notes.n = notes.trips = 0;
         write_box(&a, &box);
+        got[7] += (double)notes.trips;
         got[4] += noted(NODE_GET), got[5] += noted(NODE_PUT);
     }
     notes.on = false;
-    bench_row("%.0e|%d|%.1f|%.1f|%.1f|%.1f|%.1f|%.1f|2", cells, a.grid.levels,
-              got[0] / count, got[1] / count, got[2] / count, got[3] / count,
-              got[4] / count, got[5] / count);
+    bench_row("%.0e|%d|%.1f|%.1f|%.1f|%.1f|%.1f|%.1f|%.1f|%.1f|2", cells,
+              a.grid.levels, got[0] / count, got[1] / count, got[2] / count,
+              got[3] / count, got[6] / count, got[4] / count, got[7] / count,
+              got[5] / count);
     pyri_form_fini(&a.form);
 }
 
@@ -383,12 +389,13 @@ cluster(int clients, int each)
     uint64_t seed = 5;
     CHECK(boxes);
     start_array(&a, 1e18);
-    notes.on = true, notes.n = 0;
-    for (int i = 0; i < n; i++) {
-        notes.client = (uint32_t)(i / each);
+    for (int i = 0; i < n; i++) { /* so that there is something */
         boxes[i] = some_box(&a, BOX, &seed);
         write_box(&a, &boxes[i]);
     }
+    notes.on = true, notes.n = 0;
+    for (int i = 0; i < n; i++)
+        write_box(&a, &boxes[i]);
     balance("nodes that writers put", 1u << NODE_PUT, n, least);
     balance("nodes that writers get", 1u << NODE_GET, n, least);
     balance("steps of versions, one array", 1u << STEP, n, least);
@@ -413,8 +420,9 @@ main(int argc, char **argv)
     bench_begin(argc, argv);
     bench_table("Requests of one operation as the array grows",
                 "cells|levels of the tree|read of a cell: nodes|chunks|"
-                "read of a box: nodes|chunks|write of a box: nodes got|"
-                "nodes put|steps of the version manager");
+                "read of a box: nodes|chunks|calls for nodes|"
+                "write of a box: nodes got|calls for nodes|nodes put|"
+                "steps of the version manager");
     for (int e = 7; e <= 18; e++)
         grow(pow(10, e), bench_pick(300, 300, 5));
     bench_note("Arrays of two axes, chunks of 512 x 512 cells, boxes of 1000 x "

@@ -227,7 +227,7 @@ def growth_plot(title, lines):
     columns = lines[0]["columns"]
     series = {}
     for i, column in enumerate(columns[2:], 2):
-        if "nodes" in column:
+        if "nodes" in column and "calls" not in column:
             series[column] = [(float(r["row"][0]), float(r["row"][i]))
                               for r in lines]
     return "growth.svg", svg.lines(
