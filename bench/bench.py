@@ -25,11 +25,12 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, HERE)
 
 from harness import compare, crowd, daily, dicing  # noqa: E402
-from harness import machine, players, programs, report  # noqa: E402
+from harness import machine, players, programs, report, turns  # noqa: E402
 from harness.turns import say  # noqa: E402
 
 DOCS = os.path.join(os.path.dirname(HERE), "docs")
 EFFORTS = ("full", "quick", "check")
+MINUTES = {"full": 20, "quick": 6, "check": 1}  # then all have one turn each
 
 
 class Context:
@@ -64,6 +65,7 @@ def run(args):
     cast = players.Cast(build, os.environ.get("BENCH_VENV") or os.path.join(
         os.path.dirname(HERE), "build", "peers"))
     ctx = Context(build, folder, effort)
+    turns.deadline = time.monotonic() + 60 * MINUTES[effort]
     head = machine.describe(folder)
     head.update(effort=effort, peers=cast.versions())
     records = [head]
