@@ -16,7 +16,8 @@ FUZZ_OPTIONS = -Dbuildtype=debugoptimized -Dfuzz=true \
 # Configure build folder $(1) with options $(2), unless it is there already.
 configure = [ -f $(1)/build.ninja ] || $(MESON) setup $(1) $(2)
 
-.PHONY: all demo test bench soak install clean format help
+.PHONY: all demo test bench bench-quick bench-compare soak install clean \
+    format help
 all:
 	@tools/install-deps.sh --check build
 	@$(call configure,$(BUILD),--prefix=$(PREFIX))
@@ -31,12 +32,17 @@ test:
 	@tools/install-deps.sh test
 	@tools/test-all.sh
 
-bench:
-	@tools/install-deps.sh bench
-	@$(call configure,$(BUILD),--prefix=$(PREFIX))
-	@$(MESON) configure $(BUILD) -Dbench=true
-	@$(MESON) compile -C $(BUILD)
-	@bench/run.sh $(BUILD)
+# ONLY='dicing boxes' runs some cases; bench/bench.py list names them all.
+bench bench-quick:
+	@tools/install-deps.sh bench || tools/install-deps.sh build
+	@bench/peers/install.sh build/peers
+	@$(call configure,build/bench,-Dbench=true)
+	@$(MESON) compile -C build/bench
+	@$(PYTHON) bench/bench.py run build/bench $(if $(filter %-quick,$@),--quick) \
+	    $(if $(ONLY),--only $(ONLY))
+
+bench-compare:
+	@$(PYTHON) bench/bench.py compare $(OLD) $(NEW)
 
 soak:
 	@tools/install-deps.sh test
@@ -65,7 +71,9 @@ help:
 	@echo 'make                 build into $(BUILD)/'
 	@echo 'make demo            build, then show what Pyramid does'
 	@echo 'make test            all tests, also under the sanitizers'
-	@echo 'make bench           measure, beside the alternatives'
+	@echo 'make bench           measure, beside the alternatives; renews docs/benchmarks.md'
+	@echo 'make bench-quick     a subset of it, a few minutes; both take ONLY="CASE ..."'
+	@echo 'make bench-compare   OLD=results.jsonl NEW=results.jsonl'
 	@echo 'make soak HOURS=1    random work and faults for hours'
 	@echo 'make install         [PREFIX=/usr/local] [DESTDIR=]'
 	@echo 'make clean           remove build/'

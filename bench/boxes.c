@@ -33,6 +33,9 @@ typedef struct twins {
 
 enum { BUF = 4 << 20 };
 
+#define SIDE ((uint64_t)bench_pick(8192, 8192, 1024)) /* of the square */
+#define EDGE ((uint64_t)bench_pick(512, 512, 64))     /* of the cube */
+
 /* --- making them --------------------------------------------------------- */
 
 static const uint64_t *
@@ -143,7 +146,7 @@ warm_case(twins *t, const shape *s)
 {
     bench_sample pyramid = {0}, plain = {0};
     compare(t, s, 99);
-    for (int rep = -1; rep < (bench_quick ? 5 : 9); rep++) {
+    for (int rep = -1; rep < bench_pick(7, 5, 1); rep++) {
         /* repetition -1 only warms; all read the same places */
         double a = read_mapped(t, s, 7), b = read_pyramid(t, s, 1, 7);
         if (rep < 0)
@@ -165,8 +168,8 @@ make_history(twins *t, int versions)
     double *cells = bench_alloc(64 * 64 * 8);
     for (int v = 2; v <= versions; v++) {
         pyr_version made;
-        uint64_t offset[2] = {bench_place(&seed, 8192, 64),
-                              bench_place(&seed, 8192, 64)};
+        uint64_t offset[2] = {bench_place(&seed, SIDE, 64),
+                              bench_place(&seed, SIDE, 64)};
         bench_fill_f64(cells, 64 * 64, (uint64_t)v);
         OK(pyr_write(t->array, offset, size, cells, &made));
         CHECK(made == (pyr_version)v);
@@ -178,7 +181,7 @@ static void
 history_case(twins *t, const shape *s, pyr_version last)
 {
     bench_sample first = {0}, late = {0}, plain = {0};
-    for (int rep = -1; rep < (bench_quick ? 5 : 9); rep++) {
+    for (int rep = -1; rep < bench_pick(7, 5, 1); rep++) {
         double p = read_mapped(t, s, 7), a = read_pyramid(t, s, 1, 7),
                b = read_pyramid(t, s, last, 7);
         if (rep < 0)
@@ -199,7 +202,7 @@ static void
 first_touch_case(twins *t, const shape *s)
 {
     bench_sample plain1 = {0}, plain2 = {0}, first = {0}, later = {0};
-    for (int rep = 0; rep < (bench_quick ? 5 : 9); rep++) {
+    for (int rep = 0; rep < bench_pick(7, 5, 1); rep++) {
         close_twins(t);
         open_twins(t);
         uint64_t seed = 1000 + (uint64_t)rep;
@@ -219,8 +222,8 @@ first_touch_case(twins *t, const shape *s)
 static twins
 square(void)
 {
-    twins t = {.g = {{1, 8192, 8192}, {1, 256, 256}, 8}, .ndim = 2};
-    size_t n = (size_t)8192 * 8192;
+    twins t = {.g = {{1, SIDE, SIDE}, {1, 256, 256}, 8}, .ndim = 2};
+    size_t n = (size_t)(SIDE * SIDE);
     double *cells = bench_alloc(n * 8);
     bench_fill_f64(cells, n, 1);
     create_twins(&t, "square", PYR_F64, cells);
@@ -231,8 +234,8 @@ square(void)
 static twins
 cube(void)
 {
-    twins t = {.g = {{512, 512, 512}, {32, 32, 32}, 4}, .ndim = 3};
-    size_t n = (size_t)512 * 512 * 512;
+    twins t = {.g = {{EDGE, EDGE, EDGE}, {32, 32, 32}, 4}, .ndim = 3};
+    size_t n = (size_t)(EDGE * EDGE * EDGE);
     float *cells = bench_alloc(n * 4);
     bench_fill_f32(cells, n, 1);
     create_twins(&t, "cube", PYR_F32, cells);
@@ -243,7 +246,7 @@ cube(void)
 static void
 later_snapshots(twins *t, const shape *square_shapes, int n)
 {
-    int versions = bench_quick ? 2000 : 10000;
+    int versions = bench_pick(10000, 2000, 50);
     char columns[256];
     make_history(t, versions);
     snprintf(columns, sizeof columns,
@@ -258,14 +261,15 @@ later_snapshots(twins *t, const shape *square_shapes, int n)
 int
 main(int argc, char **argv)
 {
-    static const shape in_square[] = {{"100 x 100 box", {1, 100, 100}, 4000},
-                                      {"column 8192 x 1", {1, 8192, 1}, 400},
-                                      {"row 1 x 8192", {1, 1, 8192}, 4000}};
-    static const shape in_cube[] = {{"plane 1 x N x N", {1, 512, 512}, 200},
-                                    {"plane N x 1 x N", {512, 1, 512}, 200},
-                                    {"plane N x N x 1", {512, 512, 1}, 40}};
-    static const shape touch = {"100 x 100 box", {1, 100, 100}, 500};
     bench_begin(argc, argv);
+    int many = bench_pick(4000, 2000, 20), few = bench_pick(400, 200, 4);
+    const shape in_square[] = {{"100 x 100 box", {1, 100, 100}, many},
+                               {"column N x 1", {1, SIDE, 1}, few},
+                               {"row 1 x N", {1, 1, SIDE}, many}};
+    const shape in_cube[] = {{"plane 1 x N x N", {1, EDGE, EDGE}, few / 2},
+                             {"plane N x 1 x N", {EDGE, 1, EDGE}, few / 2},
+                             {"plane N x N x 1", {EDGE, EDGE, 1}, few / 4}};
+    const shape touch = {"100 x 100 box", {1, 100, 100}, many / 8};
     twins s = square(), c = cube();
     const char *columns = "case|mapped us|pyramid us|ratio|target|";
     bench_table("Small reads, warm: CPU time of each", columns);

@@ -98,9 +98,9 @@ chain_case(uint64_t box)
     chain c = {.box = box};
     bench_sample us[LENGTHS] = {{{0}, 0}};
     make_chain(&c);
-    for (int rep = -1; rep < (bench_quick ? 5 : 9); rep++)
+    for (int rep = -1; rep < bench_pick(7, 5, 1); rep++)
         for (int i = 0; i < LENGTHS; i++) {
-            double t = read_boxes(&c, lengths[i], bench_quick ? 300 : 1000);
+            double t = read_boxes(&c, lengths[i], bench_pick(800, 300, 5));
             if (rep >= 0)
                 bench_add(&us[i], t);
         }

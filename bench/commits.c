@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { EDGE = 8192, CHUNK = 256, BOX = 64, BOX_BYTES = BOX * BOX * 8 };
+enum { EDGE = 8192, STEPS = 10, CHUNK = 256, BOX = 64, BOX_BYTES = BOX * BOX * 8 };
 enum { POOL = 1 << 17 }; /* random cells that boxes are taken from */
 
 /* One writer: of a store, or of a bare file. */
@@ -134,12 +134,12 @@ grow(pyr_store *store, writer *w, writer *bare, int step, double before)
 static void
 history(void)
 {
-    int count = bench_quick ? 2000 : 10000;
+    int count = bench_pick(10000, 2000, 20);
     pyr_store *store = bench_store(bench_path("history"), PYR_DURABILITY_OS);
     writer w = new_writer(1), bare = new_writer(2);
     w.array = create(store, "a");
     w.count = count;
-    w.limit = bench_quick ? 3 : 12;
+    w.limit = bench_pick(8, 3, 1);
     bare.fd = bench_create(bench_path("bare"));
     bare.count = count / 10;
     bench_table("Commits of 32 KiB boxes, durability os, one process",
@@ -148,12 +148,12 @@ history(void)
     double first = 0, last = 0;
     bool stopped = false;
     bench_time start = bench_now();
-    for (int step = 0; step < 10 && !stopped; step++) {
+    for (int step = 0; step < STEPS && !stopped; step++) {
         last = grow(store, &w, &bare, step, first);
         if (step == 0)
             first = last;
         stopped = w.done < w.count ||
-                  bench_since(start).wall > (bench_quick ? 15 : 70);
+                  bench_since(start).wall > bench_pick(45, 15, 1);
     }
     bench_note("First step: target >= 10000/s, %s. Last against first: target "
                ">= 0.90, %s.%s",
@@ -189,7 +189,7 @@ rate_of(const contest *c, hands *h, bench_job *job, writer *w, int members)
 {
     int done = 0;
     w->count = c->count * c->size / members;
-    w->limit = bench_quick ? 1 : 2;
+    w->limit = 1;
     if (h->rank == 0)
         bench_warm(warm_bytes(c->count * c->size));
     bench_time t = bench_together(h->crew, h->rank,
@@ -231,7 +231,7 @@ compete(bench_crew *crew, int rank, void *ctx)
     OK(pyr_array_open(store, "one", &h.one.array));
     OK(pyr_array_open(store, "all", &h.all.array));
     bench_sample bare1 = {0}, bareP = {0}, one = {0}, all = {0};
-    double deadline = bench_now().wall + (bench_quick ? 3 : 7);
+    double deadline = bench_now().wall + bench_pick(5, 3, 1);
     for (int i = 0; i < c->reps; i++) {
         if (i > 0 && bench_over(crew, rank, deadline))
             break;
@@ -309,7 +309,7 @@ compete_threads(bench_crew *crew, int rank, void *ctx)
         w[i].sync = c->durability == PYR_DURABILITY_COMMIT;
         w[i].fd = bench_create(bench_path("bare%d", i));
         w[i].count = c->count;
-        w[i].limit = bench_quick ? 1 : 2;
+        w[i].limit = 1;
     }
     bench_warm(warm_bytes(3 * c->reps * c->count * c->size));
     for (int i = 0; i < c->reps; i++) {
@@ -344,17 +344,17 @@ main(int argc, char **argv)
 {
     bench_begin(argc, argv);
     history();
-    int reps = bench_quick ? 3 : 7;
+    int reps = bench_pick(5, 3, 1);
     bench_table("Commits of 32 KiB boxes, several writers",
                 "case|bare/s, 1 writer|bare/s, all writers|"
                 "pyramid/s, 1 writer|pyramid/s, all|all/bare 1|"
                 "all/bare|all/one|target|");
-    processes(2, PYR_DURABILITY_OS, bench_quick ? 1000 : 4000, reps);
-    processes(8, PYR_DURABILITY_OS, bench_quick ? 250 : 1000, reps);
+    processes(2, PYR_DURABILITY_OS, bench_pick(4000, 1000, 10), reps);
+    processes(8, PYR_DURABILITY_OS, bench_pick(1000, 250, 10), reps);
     for (int p = 1; p <= 8; p *= 2)
-        processes(p, PYR_DURABILITY_COMMIT, (bench_quick ? 400 : 1600) / p,
+        processes(p, PYR_DURABILITY_COMMIT, bench_pick(1600, 400, 16) / p,
                   reps);
     for (int n = 4; n <= 8; n *= 2)
-        threads(n, (bench_quick ? 400 : 1600) / n, reps);
+        threads(n, bench_pick(1600, 400, 16) / n, reps);
     return 0;
 }

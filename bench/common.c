@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-bool bench_quick;
+bench_effort bench_how;
 
 static char *dir;
 static pid_t owner;
@@ -30,14 +30,31 @@ remove_dir(void)
         bench_remove(dir);
 }
 
+int
+bench_pick(int full, int quick, int check)
+{
+    return bench_how == BENCH_FULL ? full
+           : bench_how == BENCH_QUICK ? quick
+                                      : check;
+}
+
 void
 bench_begin(int argc, char **argv)
 {
     for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--quick") != 0)
-            bench_die("usage: %s [--quick]", argv[0]);
-        bench_quick = true;
+        if (strcmp(argv[i], "--quick") == 0)
+            bench_how = BENCH_QUICK;
+        else if (strcmp(argv[i], "--check") == 0)
+            bench_how = BENCH_CHECK;
+        else
+            bench_die("usage: %s [--quick | --check]", argv[0]);
     }
+    bench_begin_dir();
+}
+
+void
+bench_begin_dir(void)
+{
     const char *base = getenv("BENCH_DIR");
     if (asprintf(&dir, "%s/bench-XXXXXX", base ? base : ".") < 0 ||
         !mkdtemp(dir))
@@ -228,6 +245,19 @@ bench_fill(void *memory, size_t size, uint64_t seed)
     memcpy(at, &r, size);
 }
 
+bool
+bench_filled(const void *memory, size_t size, uint64_t seed)
+{
+    const uint8_t *at = memory;
+    for (; size >= 8; at += 8, size -= 8) {
+        uint64_t r = bench_random(&seed);
+        if (memcmp(at, &r, 8) != 0)
+            return false;
+    }
+    uint64_t r = bench_random(&seed);
+    return memcmp(at, &r, size) == 0;
+}
+
 void
 bench_fill_f64(double *cells, size_t n, uint64_t seed)
 {
@@ -245,7 +275,8 @@ bench_fill_f32(float *cells, size_t n, uint64_t seed)
 void
 bench_warm(size_t size)
 {
-    bench_free(bench_alloc(size), size);
+    if (size > 0)
+        bench_free(bench_alloc(size), size);
 }
 
 void
@@ -286,6 +317,12 @@ bench_create(const char *path)
     if (fd < 0)
         bench_die("%s: %m", path);
     return fd;
+}
+
+int
+bench_open(const char *path)
+{
+    return open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
 }
 
 pyr_store *

@@ -26,11 +26,19 @@
 
 /* --- beginning and failing ----------------------------------------------- */
 
-extern bool bench_quick; /* --quick was given: smaller and fewer */
+/* How much is done: all of it, a subset (--quick), or just so much that the
+ * program is proved to work (--check). */
+typedef enum bench_effort { BENCH_FULL, BENCH_QUICK, BENCH_CHECK } bench_effort;
+extern bench_effort bench_how;
+
+/* One of three numbers, by effort. */
+int bench_pick(int full, int quick, int check);
 
 /* Read the options and make a directory of our own for all files, under
  * $BENCH_DIR or else here. It is removed when the program ends. */
 void bench_begin(int argc, char **argv);
+/* Only the directory, for programs with options of their own. */
+void bench_begin_dir(void);
 
 /* A path in that directory. Gives it to the caller; most leak it. */
 char *bench_path(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
@@ -91,6 +99,9 @@ void bench_fill(void *memory, size_t size, uint64_t seed);
 void bench_fill_f64(double *cells, size_t n, uint64_t seed);
 void bench_fill_f32(float *cells, size_t n, uint64_t seed);
 
+/* Is it what bench_fill() put there? */
+bool bench_filled(const void *memory, size_t size, uint64_t seed);
+
 /* Touch so much memory and free it again: a virtual machine that gave freed
  * pages back to its host has them again for what is timed next. */
 void bench_warm(size_t size);
@@ -103,13 +114,14 @@ void bench_pwrite(int fd, const void *buf, size_t size, uint64_t at);
 void bench_pread(int fd, void *buf, size_t size, uint64_t at);
 
 int bench_create(const char *path); /* a new empty file, open to read, write */
+int bench_open(const char *path);   /* the same, but it may be there already */
 
 /* Make a store and open it. */
 pyr_store *bench_store(const char *path, pyr_durability durability);
 
 /* --- crews --------------------------------------------------------------- */
 
-enum { BENCH_CREW = 16 };
+enum { BENCH_CREW = 32 };
 
 typedef struct bench_crew bench_crew;
 typedef void bench_job(void *ctx);
@@ -135,12 +147,12 @@ bool bench_over(bench_crew *crew, int rank, double deadline);
 
 /* --- tables -------------------------------------------------------------- */
 
-/* Begin a table: Markdown whose columns stand under each other. Columns are
- * divided by '|'; rows are printed as they come. */
+/* Begin a table. Columns are divided by '|', and so are the cells of a row,
+ * which is printed as a line of JSON; bench.py makes Markdown of them. */
 void bench_table(const char *title, const char *columns);
 void bench_row(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
-/* A line of text below a table. */
+/* A sentence below the table. */
 void bench_note(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 #endif

@@ -130,7 +130,7 @@ compute_case(const bench_function *f, pyr_store *store, pyr_array *array,
              uint64_t cells, int from)
 {
     bench_sample loop = {0}, pyramid = {0}, loop_cpu = {0}, cpu = {0};
-    for (int rep = -1; rep < (bench_quick ? 3 : 5); rep++) {
+    for (int rep = -1; rep < bench_pick(4, 3, 1); rep++) {
         bench_time a = {0}, b = {0};
         for (int side = 0; side < 2; side++) /* who is first finds more room */
             if ((rep + side) % 2 == 0)
@@ -197,7 +197,7 @@ main(int argc, char **argv)
         {"(x*1.5 - 2)*(x + 3) + x*x/(abs(x) + 1) - 0.25", ten_operators, 0.5},
     };
     bench_begin(argc, argv);
-    uint64_t cells = (uint64_t)(bench_quick ? 128 : 1024) << 17, zero = 0;
+    uint64_t cells = (uint64_t)bench_pick(1024, 128, 4) << 17, zero = 0;
     pyr_store *store = bench_store(bench_path("store"), PYR_DURABILITY_OS);
     pyr_array *array;
     double *buf = bench_alloc((size_t)cells * 8);
@@ -220,7 +220,7 @@ main(int argc, char **argv)
     bench_table("Reductions of all cells, and reading them",
                 "function|reduce ms|read and loop ms|MiB read|times faster|"
                 "target");
-    reduce_case("mean(x)", array, cells, buf, bench_quick ? 100 : 1000);
+    reduce_case("mean(x)", array, cells, buf, bench_pick(1000, 100, 1));
     reduce_case("mean(x + 0)", array, cells, buf, 1);
     pyr_array_close(array);
     pyr_close(store);

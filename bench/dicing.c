@@ -1,299 +1,248 @@
 /*
- * bench/dicing.c - P processes write and read square subdomains of one array.
+ * bench/dicing.c - dicing by Pyramid, and by plain C (see dice.h).
  *
- *        +-------+-------+     P = 4: each process owns a square of
- *        |   0   |   1   |     SIDE x SIDE chunks of 1024 x 1024 bytes,
- *        +-------+-------+     held row-major in its memory, and writes
- *        |   2   |   3   |     or reads it by one call
- *        +-------+-------+
- *
- * Three sides do the same work:
  *   raw      calls of 1 MiB to a file per process, cells in any order: what
  *            the system can do at best
  *   floor    plain C that gathers each chunk's 1024 row pieces into a bounce
  *            buffer and writes it by one call; a file per process. Reading is
  *            the reverse
+ *   flat     a call per row of the subdomain into one flat shared file
  *   pyramid  one pyr_write() or pyr_read() per process, into one store
  *
- * Every repetition makes new files on every side. Readers open the store anew,
- * so that "read" verifies the checksums of all it touches; "read again" has
- * them verified before.
+ * Readers open the store anew, so that "read" verifies the checksums of all it
+ * touches; "again" has them verified before.
  */
-#include "common.h"
+#include "dice.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { CHUNK = 1024, CHUNK_BYTES = CHUNK * CHUNK };
-enum { RAW, FLOOR, PYRAMID, SIDES };
-enum { WRITE, READ, AGAIN, PHASES };
-enum { LEAST = 3 }; /* rounds, however slow the machine is */
-
 /* What one process has in hand. */
-typedef struct job {
-    bench_crew *crew;
-    int rank, size;
-    uint64_t chunks; /* along one edge of the subdomain */
-    uint64_t edge;   /* in cells */
-    size_t bytes;
-    uint8_t *cells; /* what is written */
-    uint8_t *back;  /* what is read */
-    uint8_t *bounce;
-    pyr_durability durability;
-    char *path; /* of this process's file */
+typedef struct hand {
+    dice d;
+    char *path; /* of this process's file, or the file of all */
     char *url;  /* of the store of all */
+    uint8_t *bounce;
     int fd;
     pyr_store *store;
     pyr_array *array;
-} job;
+} hand;
 
-typedef struct result {
-    bench_sample rate, cpu; /* MB/s; CPU ms per MB */
-} result;
+/* --- plain --------------------------------------------------------------- */
 
-/* --- raw ----------------------------------------------------------------- */
+static void
+end_write(const hand *h)
+{
+    if (h->d.sync)
+        SYS(fdatasync(h->fd));
+}
 
 static void
 raw_write(void *ctx)
 {
-    job *j = ctx;
-    for (size_t at = 0; at < j->bytes; at += CHUNK_BYTES)
-        bench_pwrite(j->fd, j->cells + at, CHUNK_BYTES, at);
-    if (j->durability == PYR_DURABILITY_COMMIT)
-        SYS(fdatasync(j->fd));
+    hand *h = ctx;
+    for (size_t at = 0; at < h->d.bytes; at += DICE_BYTES)
+        bench_pwrite(h->fd, h->d.cells + at, DICE_BYTES, at);
+    end_write(h);
 }
 
 static void
 raw_read(void *ctx)
 {
-    job *j = ctx;
-    for (size_t at = 0; at < j->bytes; at += CHUNK_BYTES)
-        bench_pread(j->fd, j->back + at, CHUNK_BYTES, at);
-}
-
-/* --- floor --------------------------------------------------------------- */
-
-/* The first cell of a chunk in a row-major subdomain. */
-static uint8_t *
-corner(const job *j, uint8_t *cells, uint64_t chunk)
-{
-    return cells + chunk / j->chunks * CHUNK * j->edge +
-           chunk % j->chunks * CHUNK;
+    hand *h = ctx;
+    for (size_t at = 0; at < h->d.bytes; at += DICE_BYTES)
+        bench_pread(h->fd, h->d.cells + at, DICE_BYTES, at);
 }
 
 static void
 floor_write(void *ctx)
 {
-    job *j = ctx;
-    for (uint64_t c = 0; c < j->chunks * j->chunks; c++) {
-        const uint8_t *from = corner(j, j->cells, c);
-        for (size_t row = 0; row < CHUNK; row++)
-            memcpy(j->bounce + row * CHUNK, from + row * j->edge, CHUNK);
-        bench_pwrite(j->fd, j->bounce, CHUNK_BYTES, c * CHUNK_BYTES);
+    hand *h = ctx;
+    for (uint64_t c = 0; c < h->d.tall * h->d.wide; c++) {
+        const uint8_t *from = dice_corner(&h->d, c);
+        for (size_t row = 0; row < DICE_CHUNK; row++)
+            memcpy(h->bounce + row * DICE_CHUNK, from + row * h->d.edge[1],
+                   DICE_CHUNK);
+        bench_pwrite(h->fd, h->bounce, DICE_BYTES, c * DICE_BYTES);
     }
-    if (j->durability == PYR_DURABILITY_COMMIT)
-        SYS(fdatasync(j->fd));
+    end_write(h);
 }
 
 static void
 floor_read(void *ctx)
 {
-    job *j = ctx;
-    for (uint64_t c = 0; c < j->chunks * j->chunks; c++) {
-        uint8_t *to = corner(j, j->back, c);
-        bench_pread(j->fd, j->bounce, CHUNK_BYTES, c * CHUNK_BYTES);
-        for (size_t row = 0; row < CHUNK; row++)
-            memcpy(to + row * j->edge, j->bounce + row * CHUNK, CHUNK);
+    hand *h = ctx;
+    for (uint64_t c = 0; c < h->d.tall * h->d.wide; c++) {
+        uint8_t *to = dice_corner(&h->d, c);
+        bench_pread(h->fd, h->bounce, DICE_BYTES, c * DICE_BYTES);
+        for (size_t row = 0; row < DICE_CHUNK; row++)
+            memcpy(to + row * h->d.edge[1], h->bounce + row * DICE_CHUNK,
+                   DICE_CHUNK);
     }
+}
+
+static uint64_t
+row_at(const dice *d, uint64_t row)
+{
+    return (d->offset[0] + row) * d->shape[1] + d->offset[1];
+}
+
+static void
+flat_write(void *ctx)
+{
+    hand *h = ctx;
+    size_t len = (size_t)h->d.edge[1];
+    for (uint64_t row = 0; row < h->d.edge[0]; row++)
+        bench_pwrite(h->fd, h->d.cells + row * len, len, row_at(&h->d, row));
+    end_write(h);
+}
+
+static void
+flat_read(void *ctx)
+{
+    hand *h = ctx;
+    size_t len = (size_t)h->d.edge[1];
+    for (uint64_t row = 0; row < h->d.edge[0]; row++)
+        bench_pread(h->fd, h->d.cells + row * len, len, row_at(&h->d, row));
+}
+
+static void
+plain_open(hand *h)
+{
+    h->fd = bench_create(h->path);
+}
+
+static void
+shared_open(hand *h)
+{
+    h->path = bench_path("flat");
+    SYS(h->fd = bench_open(h->path));
+}
+
+static void
+plain_close(hand *h)
+{
+    close(h->fd);
 }
 
 /* --- pyramid ------------------------------------------------------------- */
 
-/* P = 2 stand side by side, P = 4 in a square. */
 static void
-subdomain(const job *j, uint64_t offset[2], uint64_t shape[2])
+pyramid_create(hand *h)
 {
-    uint64_t across = j->size == 1 ? 1 : 2;
-    offset[0] = (uint64_t)j->rank / across * j->edge;
-    offset[1] = (uint64_t)j->rank % across * j->edge;
-    shape[0] = (uint64_t)j->size / across * j->edge;
-    shape[1] = across * j->edge;
+    uint64_t chunk[2] = {DICE_CHUNK, DICE_CHUNK};
+    pyr_store *store = bench_store(
+        h->url, h->d.sync ? PYR_DURABILITY_COMMIT : PYR_DURABILITY_OS);
+    OK(pyr_create(store, "dicing",
+                  &(pyr_spec){.ndim = 2,
+                              .shape = h->d.shape,
+                              .chunk = chunk,
+                              .type = PYR_U8},
+                  NULL));
+    pyr_close(store);
+}
+
+static void
+pyramid_open(hand *h)
+{
+    OK(pyr_open(h->url, 0, &h->store));
+    OK(pyr_array_open(h->store, "dicing", &h->array));
+}
+
+static void
+pyramid_close(hand *h)
+{
+    pyr_array_close(h->array);
+    pyr_close(h->store);
 }
 
 static void
 pyramid_write(void *ctx)
 {
-    job *j = ctx;
-    uint64_t offset[2], shape[2], size[2] = {j->edge, j->edge};
-    subdomain(j, offset, shape);
-    OK(pyr_write(j->array, offset, size, j->cells, NULL));
+    hand *h = ctx;
+    OK(pyr_write(h->array, h->d.offset, h->d.edge, h->d.cells, NULL));
 }
 
 static void
 pyramid_read(void *ctx)
 {
-    job *j = ctx;
-    uint64_t offset[2], shape[2], size[2] = {j->edge, j->edge};
-    subdomain(j, offset, shape);
-    OK(pyr_read(j->array, PYR_LATEST, offset, size, j->back));
+    hand *h = ctx;
+    OK(pyr_read(h->array, PYR_LATEST, h->d.offset, h->d.edge, h->d.cells));
+}
+
+/* --- one round ----------------------------------------------------------- */
+
+typedef struct side {
+    const char *name;
+    void (*create)(hand *); /* by the first process; may be NULL */
+    void (*open)(hand *);
+    void (*close)(hand *);
+    bench_job *write, *read;
+} side;
+
+static const side sides[] = {
+    {"raw", NULL, plain_open, plain_close, raw_write, raw_read},
+    {"floor", NULL, plain_open, plain_close, floor_write, floor_read},
+    {"flat", NULL, shared_open, plain_close, flat_write, flat_read},
+    {"pyramid", pyramid_create, pyramid_open, pyramid_close, pyramid_write,
+     pyramid_read},
+};
+
+static void
+timed(bench_crew *crew, hand *h, const char *phase, bench_job *job)
+{
+    bench_time t = bench_together(crew, h->d.rank, job, h);
+    if (h->d.rank == 0)
+        dice_report(&h->d, phase, t);
 }
 
 static void
-pyramid_create(job *j)
+read_phases(bench_crew *crew, hand *h, const side *s)
 {
-    uint64_t offset[2], shape[2], chunk[2] = {CHUNK, CHUNK};
-    subdomain(j, offset, shape);
-    pyr_store *store = bench_store(j->url, j->durability);
-    OK(pyr_create(
-        store, "dicing",
-        &(pyr_spec){.ndim = 2, .shape = shape, .chunk = chunk, .type = PYR_U8},
-        NULL));
-    pyr_close(store);
-}
-
-static void
-pyramid_open(job *j)
-{
-    OK(pyr_open(j->url, 0, &j->store));
-    OK(pyr_array_open(j->store, "dicing", &j->array));
-}
-
-static void
-pyramid_close(job *j)
-{
-    pyr_array_close(j->array);
-    pyr_close(j->store);
-}
-
-/* --- one repetition ------------------------------------------------------ */
-
-static void
-note(result *r, const job *j, bench_time t)
-{
-    double mb = (double)j->bytes * j->size * 1e-6;
-    bench_add(&r->rate, mb / t.wall);
-    bench_add(&r->cpu, t.cpu * 1e3 / mb);
-}
-
-static void
-timed(job *j, result *r, bench_job *work)
-{
-    note(r, j, bench_together(j->crew, j->rank, work, j));
-}
-
-static void
-plain_round(job *j, int side, result r[PHASES][SIDES])
-{
-    j->fd = bench_create(j->path);
-    bench_warm(j->bytes + j->bytes / 8);
-    timed(j, &r[WRITE][side], side == RAW ? raw_write : floor_write);
-    if (j->durability == PYR_DURABILITY_OS) {
-        timed(j, &r[READ][side], side == RAW ? raw_read : floor_read);
-        CHECK(memcmp(j->cells, j->back, j->bytes) == 0);
-        timed(j, &r[AGAIN][side], side == RAW ? raw_read : floor_read);
+    if (s->create) { /* checksums are to be verified */
+        s->close(h);
+        s->open(h);
     }
-    close(j->fd);
-    bench_remove(j->path);
-    memset(j->back, 0, j->bytes);
+    dice_clear(&h->d);
+    timed(crew, h, "read", s->read);
+    dice_compare(&h->d);
+    timed(crew, h, "again", s->read);
 }
 
 static void
-pyramid_round(job *j, result r[PHASES][SIDES])
+play(bench_crew *crew, int rank, void *ctx)
 {
-    if (j->rank == 0)
-        pyramid_create(j);
-    bench_meet(j->crew);
-    pyramid_open(j);
-    bench_warm(j->bytes + j->bytes / 8);
-    timed(j, &r[WRITE][PYRAMID], pyramid_write);
-    pyramid_close(j);
-    if (j->durability == PYR_DURABILITY_OS) {
-        pyramid_open(j);
-        timed(j, &r[READ][PYRAMID], pyramid_read);
-        CHECK(memcmp(j->cells, j->back, j->bytes) == 0);
-        timed(j, &r[AGAIN][PYRAMID], pyramid_read);
-        pyramid_close(j);
-    }
-    bench_meet(j->crew);
-    if (j->rank == 0)
-        bench_remove(j->url);
-    memset(j->back, 0, j->bytes);
-    bench_meet(j->crew);
-}
-
-/* --- all of them --------------------------------------------------------- */
-
-static void
-report(const char *what, int size, const result r[SIDES], bool target)
-{
-    double ratio = bench_ratio(&r[FLOOR].rate, &r[PYRAMID].rate);
-    bench_row("%s P=%d|%.0f|%.0f|%.0f|%.2f|%.2f|%.3f|%.3f|%s|%s", what, size,
-              bench_median(&r[RAW].rate), bench_median(&r[FLOOR].rate),
-              bench_median(&r[PYRAMID].rate), ratio,
-              bench_ratio(&r[RAW].rate, &r[PYRAMID].rate),
-              bench_median(&r[FLOOR].cpu), bench_median(&r[PYRAMID].cpu),
-              target ? ">= 0.90" : "",
-              target ? bench_at_least(ratio, 0.9) : "");
-}
-
-static void
-rounds(job *j, int n, double seconds)
-{
-    double deadline = bench_now().wall + seconds;
-    static result r[PHASES][SIDES];
-    memset(r, 0, sizeof r);
-    if (j->rank == 0)
-        bench_settle();
-    for (int i = 0; i < n * SIDES; i++) {
-        if (i >= LEAST * SIDES && i % SIDES == 0 &&
-            bench_over(j->crew, j->rank, deadline))
-            break;
-        /* each round starts with another side */
-        int side = (i % SIDES + i / SIDES) % SIDES;
-        if (side == PYRAMID)
-            pyramid_round(j, r);
-        else
-            plain_round(j, side, r);
-    }
-    if (j->rank != 0)
-        return;
-    if (j->durability == PYR_DURABILITY_COMMIT) {
-        report("write, commit", j->size, r[WRITE], true);
-        return;
-    }
-    report("write, os", j->size, r[WRITE], true);
-    report("read", j->size, r[READ], true);
-    report("read again", j->size, r[AGAIN], false);
-}
-
-static void
-work(bench_crew *crew, int rank, void *ctx)
-{
-    job j = {.crew = crew, .rank = rank, .size = *(int *)ctx};
-    j.chunks = bench_quick ? 6 : 12;
-    j.edge = j.chunks * CHUNK;
-    j.bytes = (size_t)(j.edge * j.edge);
-    j.cells = bench_alloc(j.bytes);
-    j.back = bench_alloc(j.bytes);
-    j.bounce = bench_alloc(CHUNK_BYTES);
-    j.path = bench_path("file%d", rank);
-    j.url = bench_path("store");
-    bench_fill(j.cells, j.bytes, (uint64_t)rank + 1);
-    j.durability = PYR_DURABILITY_OS;
-    rounds(&j, bench_quick ? 5 : 15, bench_quick ? 6 : 25);
-    j.durability = PYR_DURABILITY_COMMIT;
-    rounds(&j, bench_quick ? 5 : 9, bench_quick ? 4 : 15);
+    hand h = {.d = *(dice *)ctx};
+    const side *s = sides;
+    while (s < sides + 3 && strcmp(s->name, h.d.side) != 0)
+        s++;
+    dice_join(&h.d, rank);
+    h.bounce = bench_alloc(DICE_BYTES);
+    h.path = bench_path("file%d", rank);
+    h.url = bench_path("store");
+    if (rank == 0 && s->create)
+        s->create(&h);
+    bench_meet(crew);
+    s->open(&h);
+    bench_warm(h.d.bytes + h.d.bytes / 8);
+    timed(crew, &h, "write", s->write);
+    if (!h.d.sync)
+        read_phases(crew, &h, s);
+    s->close(&h);
+    bench_meet(crew);
 }
 
 int
 main(int argc, char **argv)
 {
-    bench_begin(argc, argv);
-    bench_table("Dicing: 2-D subdomains in chunks of 1024 x 1024 bytes",
-                "case|raw MB/s|floor MB/s|pyramid MB/s|pyramid/floor|"
-                "pyramid/raw|floor CPU ms/MB|pyramid CPU ms/MB|target|");
-    for (int p = 1; p <= 4; p *= 2)
-        bench_run(p, work, &p);
+    dice d = dice_options(argc, argv);
+    bool known = false;
+    for (size_t i = 0; i < sizeof sides / sizeof *sides; i++)
+        known |= strcmp(sides[i].name, d.side) == 0;
+    if (!known)
+        bench_die("no side '%s'", d.side);
+    bench_begin_dir();
+    bench_settle();
+    bench_run(d.size, play, &d);
     return 0;
 }

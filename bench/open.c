@@ -122,9 +122,9 @@ open_case(const char *name, const char *url)
 {
     bench_sample extra = {0}, empty = {0}, inside = {0}, wall = {0};
     char line[256];
-    for (int rep = 0; rep < 9; rep++) {
+    for (int rep = 0; rep < bench_pick(9, 5, 1); rep++) {
         double full = 0, none = 0, cpu = 0, took = 0;
-        int n = bench_quick ? 10 : 40;
+        int n = bench_pick(20, 10, 1);
         for (int i = 0; i < n; i++) {
             double c, w;
             none += run("--empty", url, line, sizeof line);
@@ -194,7 +194,7 @@ add_history(const char *url, int versions)
     OK(pyr_open(url, 0, &store));
     OK(pyr_array_open(store, "a", &array));
     for (int i = 0; i < versions; i++) {
-        uint64_t offset[2] = {bench_place(&seed, 8192, 64),
+        uint64_t offset[2] = {bench_place(&seed, 2048, 64),
                               bench_place(&seed, 8192, 64)};
         bench_fill_f64(box, 64 * 64, (uint64_t)i);
         OK(pyr_write(array, offset, size, box, NULL));
@@ -209,9 +209,10 @@ bench(void)
     size_t n = (size_t)8 * CHUNK * 8192;
     double *cells = bench_alloc(n * 8);
     bench_fill_f64(cells, n, 1);
-    int versions = bench_quick ? 2000 : 10000;
+    int versions = bench_pick(10000, 2000, 20);
     char *small = make_store("small", CHUNK, CHUNK, NULL);
-    char *large = make_store("large", bench_quick ? 16384 : 32768, 8192, cells);
+    uint64_t rows = (uint64_t)bench_pick(32768, 16384, 2048);
+    char *large = make_store("large", rows, 8192, cells);
     char *vast = make_store("vast", (uint64_t)1 << 30, (uint64_t)1 << 30, NULL);
     add_history(large, versions);
     bench_free(cells, n * 8);
@@ -219,14 +220,16 @@ bench(void)
                 "case|empty process CPU us|open + cell CPU us|"
                 "seen inside CPU us|seen inside wall us|target|");
     open_case("one array of one chunk", small);
-    open_case(bench_quick ? "array of 1 GB, 2000 versions"
-                          : "array of 2 GB, 10000 versions",
+    open_case(bench_how == BENCH_FULL ? "array of 2 GB, 10000 versions"
+                                      : "large array, 2000 versions",
               large);
     bench_table("Memory of a reader of random 100 x 100 boxes, KiB",
                 "case|anonymous, start|100 boxes|1000 boxes|10000 boxes|"
                 "100000 boxes|mapped files, start|mapped, end");
     memory_case("array of one chunk", small);
-    memory_case(bench_quick ? "array of 1 GB" : "array of 2 GB", large);
+    if (bench_how == BENCH_CHECK)
+        return 0;
+    memory_case(bench_how == BENCH_FULL ? "array of 2 GB" : "large array", large);
     memory_case("array of 10^18 cells, one chunk written", vast);
     return 0;
 }

@@ -62,13 +62,13 @@ curve_point(int versions)
 int
 main(int argc, char **argv)
 {
-    static const int sizes[] = {1000, 2000, 5000, 10000};
     bench_begin(argc, argv);
+    const int sizes[] = {bench_pick(1000, 1000, 200), 2000, 5000, 10000};
     bench_table("Forgetting all but 100 versions and reclaiming, durability os",
                 "versions|forget CPU ms|reclaim CPU ms|us per version|"
                 "nodes per version|KB per version|us per thing that went|"
                 "MB given back");
-    for (int i = 0; i < (bench_quick ? 2 : 4); i++)
+    for (int i = 0; i < bench_pick(4, 2, 1); i++)
         curve_point(sizes[i]);
     return 0;
 }

@@ -9,7 +9,9 @@
 
 #include <math.h>
 
-enum { EDGE = 8192, CHUNK = 256 };
+enum { CHUNK = 256 };
+
+#define EDGE ((uint64_t)bench_pick(8192, 8192, 2048))
 
 typedef struct query {
     const char *name;
@@ -28,7 +30,7 @@ make(pyr_store *store, double *cells)
         store, "a",
         &(pyr_spec){.ndim = 2, .shape = shape, .chunk = chunk, .type = PYR_F64},
         &array));
-    bench_fill_f64(cells, (size_t)EDGE * EDGE, 1);
+    bench_fill_f64(cells, (size_t)(EDGE * EDGE), 1);
     OK(pyr_write(array, zero, shape, cells, NULL));
     return array;
 }
@@ -99,7 +101,7 @@ stat_case(pyr_array *array, const query *q, double *buf)
 {
     bench_sample index = {0}, cells = {0}, cpu = {0};
     answer a = {0};
-    for (int rep = -1; rep < (bench_quick ? 3 : 5); rep++) {
+    for (int rep = -1; rep < bench_pick(4, 3, 1); rep++) {
         a = by_index(array, q, 7);
         answer b = by_cells(array, q, buf, 7);
         CHECK(a.min == b.min && a.max == b.max &&
@@ -120,16 +122,16 @@ stat_case(pyr_array *array, const query *q, double *buf)
 int
 main(int argc, char **argv)
 {
-    static const query queries[] = {
-        {"all of it", EDGE, 1, 2},
-        {"4096 x 4096, chunk borders", 4096, CHUNK, 4},
-        {"4096 x 4096, anywhere", 4096, 1, 4},
-        {"1000 x 1000, anywhere", 1000, 1, 20},
-        {"100 x 100, anywhere", 100, 1, 500},
-    };
     bench_begin(argc, argv);
+    const query queries[] = {
+        {"all of it", EDGE, 1, 2},
+        {"a quarter, chunk borders", EDGE / 2, CHUNK, 4},
+        {"a quarter, anywhere", EDGE / 2, 1, 4},
+        {"1000 x 1000, anywhere", 1000, 1, 20},
+        {"100 x 100, anywhere", 100, 1, bench_pick(500, 500, 20)},
+    };
     pyr_store *store = bench_store(bench_path("store"), PYR_DURABILITY_OS);
-    double *buf = bench_alloc((size_t)EDGE * EDGE * 8);
+    double *buf = bench_alloc((size_t)(EDGE * EDGE * 8));
     pyr_array *array = make(store, buf);
     bench_table("Statistics: from the index, and by reading the cells",
                 "box|index us|index CPU us|cells us|nodes read|chunks read|"

@@ -1,5 +1,5 @@
 /*
- * bench/table.c - Markdown tables that are also readable as they are.
+ * bench/table.c - rows of tables as lines of JSON.
  */
 #include "common.h"
 
@@ -7,48 +7,42 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { COLUMNS = 16, FIRST = 40, REST = 9 };
+static const char *title, *columns;
 
-static int width[COLUMNS];
-
-/* Print cells divided by '|', the first flush left, the others flush right. */
 static void
-print_row(const char *cells)
+print_text(const char *text, size_t len)
 {
-    for (int i = 0; i < COLUMNS && cells; i++) {
-        const char *bar = strchr(cells, '|');
-        int len = bar ? (int)(bar - cells) : (int)strlen(cells);
-        printf("| %*.*s ", i == 0 ? -width[i] : width[i], len, cells);
-        cells = bar ? bar + 1 : NULL;
+    putchar('"');
+    for (size_t i = 0; i < len; i++) {
+        if (text[i] == '"' || text[i] == '\\')
+            putchar('\\');
+        putchar(text[i]);
     }
-    puts("|");
-    fflush(stdout);
+    putchar('"');
 }
 
+/* Pieces divided by '|', as a JSON array of strings. */
 static void
-measure(const char *columns)
+print_pieces(const char *pieces)
 {
-    for (int i = 0; i < COLUMNS && columns; i++) {
-        const char *bar = strchr(columns, '|');
-        int len = bar ? (int)(bar - columns) : (int)strlen(columns);
-        int least = i == 0 ? FIRST : REST;
-        width[i] = len > least ? len : least;
-        columns = bar ? bar + 1 : NULL;
+    putchar('[');
+    while (pieces) {
+        const char *bar = strchr(pieces, '|');
+        print_text(pieces, bar ? (size_t)(bar - pieces) : strlen(pieces));
+        pieces = bar ? bar + 1 : NULL;
+        if (pieces)
+            putchar(',');
     }
+    putchar(']');
 }
 
 void
-bench_table(const char *title, const char *columns)
+bench_table(const char *name, const char *heads)
 {
-    char rule[512] = "---";
-    memset(width, 0, sizeof width);
-    measure(columns);
-    for (const char *bar = strchr(columns, '|'); bar;
-         bar = strchr(bar + 1, '|'))
-        strcat(rule, "|---:");
-    printf("\n### %s\n\n", title);
-    print_row(columns);
-    print_row(rule);
+    static char kept[1024];
+    snprintf(kept, sizeof kept, "%s", heads); /* the caller's may go away */
+    title = name;
+    columns = kept;
 }
 
 void
@@ -59,17 +53,28 @@ bench_row(const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(row, sizeof row, fmt, ap);
     va_end(ap);
-    print_row(row);
+    fputs("{\"table\":", stdout);
+    print_text(title, strlen(title));
+    fputs(",\"columns\":", stdout);
+    print_pieces(columns);
+    fputs(",\"row\":", stdout);
+    print_pieces(row);
+    puts("}");
+    fflush(stdout);
 }
 
 void
 bench_note(const char *fmt, ...)
 {
+    char note[1024];
     va_list ap;
-    putchar('\n');
     va_start(ap, fmt);
-    vprintf(fmt, ap);
+    vsnprintf(note, sizeof note, fmt, ap);
     va_end(ap);
-    putchar('\n');
+    fputs("{\"table\":", stdout);
+    print_text(title, strlen(title));
+    fputs(",\"note\":", stdout);
+    print_text(note, strlen(note));
+    puts("}");
     fflush(stdout);
 }

@@ -32,6 +32,10 @@ need_header() { # PACKAGE HEADER
     missing="$missing $1"
 }
 
+need_package() { # PACKAGE whose header is in no usual place
+    dpkg -s "$1" >/dev/null 2>&1 || missing="$missing $1"
+}
+
 need_module() { # PACKAGE MODULE of ${PYTHON}
     "${PYTHON:-/usr/bin/python3}" -c "import $2" >/dev/null 2>&1 ||
         missing="$missing $1"
@@ -67,10 +71,16 @@ test) # gcc has sanitizers, clang a fuzzer; g++ tries the headers as C++
     need_command g++ g++
     need_fuzzer
     ;;
-bench)
+bench) # the peers: HDF5, MPI-IO, parallel HDF5, PnetCDF (on Open MPI)
     need_build
     need_header libhdf5-dev hdf5/serial/hdf5.h
-    need_module python3-numpy numpy
+    need_command mpich mpiexec.mpich
+    need_header libmpich-dev mpich/mpi.h
+    need_header libhdf5-mpich-dev hdf5/mpich/hdf5.h
+    need_command openmpi-bin mpiexec.openmpi
+    need_package libopenmpi-dev
+    need_header libpnetcdf-dev pnetcdf.h
+    need_module python3-venv ensurepip
     ;;
 *)
     echo "usage: tools/install-deps.sh [--check] build|test|bench" >&2
