@@ -135,7 +135,8 @@ typedef struct pyri_blob_get {
     const uint8_t *data;
     _Atomic uint64_t *seen;
     uint64_t seen_first;
-    bool trusted; /* someone vouched for all of it, see vouch() */
+    bool trusted; /* someone vouched for all of it, see vouch(); of an aligned
+                     blob this says nothing */
 } pyri_blob_get;
 
 /* --- versions ------------------------------------------------------------ */

@@ -27,7 +27,7 @@ set_up(void)
     pyr_version made;
     snprintf(path, sizeof path, "%s", tmp_fresh("harm"));
     OK(pyr_open_with(path, PYR_OPEN_CREATE,
-                     &(pyr_store_options){.durability = PYR_DURABILITY_OS},
+                     &(pyr_store_options){.durability = PYR_DURABILITY_COMMIT},
                      &store));
     OK(pyr_create(store, "t", &spec, &array));
     for (int i = 0; i < CELLS; i++)

@@ -12,7 +12,9 @@
  * A small blob is not worth a file's sync of its own: it waits in memory until
  * its version completes, and is stored by the transaction that does so. Bit 63
  * of its a is set; the rest of a is the id of the writer, b counts. What waits
- * is bounded; beyond that small blobs go into segments like others.
+ * is bounded; beyond that small blobs go into segments like others. Where
+ * nothing is synced (durability os) only the smallest go here, those that LMDB
+ * has in its pages: others are found in a mapped segment without a search.
  *
  * A table remembers small blobs whose checksums were verified by this process,
  * as the bits of map.c do for pages of segments.
@@ -75,7 +77,10 @@ find_pending(pyri_small *t, pyri_ref ref)
 bool
 pyri_small_fits(pyri_site *s, const pyri_blob_put *put)
 {
-    return !put->aligned && put->size <= PYRI_SMALL_BLOB &&
+    uint64_t most = s->format.durability == PYR_DURABILITY_OS
+                        ? PYRI_SMALL_UNSYNCED
+                        : PYRI_SMALL_BLOB;
+    return !put->aligned && put->size <= most &&
            atomic_load_explicit(&s->small.waiting, memory_order_relaxed) +
                    put->size <=
                PYRI_SMALL_WAITING;

@@ -334,7 +334,10 @@ local_put_blobs(pyri_engine *e, pyri_blob_put *puts, size_t n)
 static void
 local_vouch(pyri_engine *e, pyri_ref ref)
 {
-    pyri_small_vouch(site_of(e), ref);
+    if (ref.a & PYRI_SMALL_BIT)
+        pyri_small_vouch(site_of(e), ref);
+    else
+        pyri_map_vouch(site_of(e), ref);
 }
 
 static void

@@ -170,6 +170,7 @@ int pyri_segments_sync(pyri_site *s);
 
 #define PYRI_SMALL_BIT (UINT64_C(1) << 63) /* of a reference's a */
 #define PYRI_SMALL_BLOB ((64 << 10) + 256)  /* the largest, head included */
+#define PYRI_SMALL_UNSYNCED 1536            /* the same, durability os */
 #define PYRI_SMALL_WAITING (1 << 20)        /* bytes that may wait */
 enum { PYRI_PENDING_BUCKETS = 64, PYRI_TRUST_BITS = 15 };
 
@@ -254,6 +255,8 @@ void pyri_maps_free(pyri_maps *m);
 /* Blobs that were just written need not be verified when this process reads
  * them back. */
 void pyri_map_note(pyri_site *s, const pyri_blob_put *puts, size_t n);
+/* The same for one that was verified as a whole. */
+void pyri_map_vouch(pyri_site *s, pyri_ref ref);
 int pyri_map_get(pyri_site *s, pyri_reader *r, pyri_blob_get *gets, size_t n);
 void pyri_map_release(pyri_site *s, pyri_reader *r);
 

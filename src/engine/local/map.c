@@ -12,13 +12,14 @@
  * are made under a lock, to entries whose count was moved from 0 to CHANGING.
  * A reader that finds all entries of a set in use gets a mapping of its own.
  *
- * Bounds: 4096 mappings of 1 GiB of address space, 32 KiB of `seen` bits each
+ * Bounds: 4096 mappings of 1 GiB of address space, 34 KiB of bits each
  * (touched as pages are), 64 open files (others are not copied from, but
  * always shown); and one mapping more for each reader
  * that needs one of its own.
  */
 #include "engine/local/local.h"
 
+#include "base/checked.h"
 #include "base/io.h"
 #include "base/sys.h"
 
@@ -34,7 +35,8 @@ enum {
     WAYS = 8,
     KEPT_FILES = 64,
     HELD_LOOK = 8,  /* how far to look back in a reader's list */
-    FEW_PAGES = 16   /* not worth a system call to fault them in */
+    FEW_PAGES = 16,  /* not worth a system call to fault them in */
+    GROUP = 16       /* pages that are faulted in together */
 };
 #define CHANGING (INT32_MIN / 2)
 
@@ -45,7 +47,8 @@ struct pyri_map {
     _Atomic uint64_t size;  /* of the file, as last seen */
     const uint8_t *base;
     uint64_t length;
-    _Atomic uint64_t *seen; /* a bit per page */
+    _Atomic uint64_t *seen;  /* a bit per page */
+    _Atomic uint64_t *there; /* a bit per GROUP: was faulted in; behind seen */
     int fd;                 /* of the file, if it is kept open; or -1 */
     bool own;               /* one reader's, not in the table */
 };
@@ -120,11 +123,12 @@ map_file(pyri_site *s, pyri_map *m, uint64_t key, int fd, uint64_t size)
     if (base == MAP_FAILED)
         return fail_segment(s, key, errno);
     size_t words = (size_t)(m->length / PYRI_PAGE + 63) / 64;
-    m->seen = pyri_sys_calloc(words, sizeof *m->seen);
+    m->seen = pyri_sys_calloc(words + words / GROUP + 1, sizeof *m->seen);
     if (!m->seen) {
         munmap(base, (size_t)m->length);
         return pyri_fail_nomem("a mapped segment");
     }
+    m->there = m->seen + words;
     m->base = base;
     atomic_store(&m->size, size);
     return 0;
@@ -384,9 +388,9 @@ check_range(pyri_site *s, pyri_map *m, uint64_t from, uint64_t size)
                      (unsigned long long)from);
 }
 
-/* Are the pages first..last all marked? */
+/* Are the bits first..last all set? */
 static bool
-all_seen(const pyri_map *m, uint64_t first, uint64_t last)
+all_set(_Atomic uint64_t *bits, uint64_t first, uint64_t last)
 {
     for (uint64_t w = first / 64; w <= last / 64; w++) {
         uint64_t want = UINT64_MAX;
@@ -394,30 +398,46 @@ all_seen(const pyri_map *m, uint64_t first, uint64_t last)
             want &= UINT64_MAX << (first % 64);
         if (w == last / 64)
             want &= UINT64_MAX >> (63 - last % 64);
-        if (want & ~atomic_load_explicit(&m->seen[w], memory_order_relaxed))
+        if (want & ~atomic_load_explicit(&bits[w], memory_order_relaxed))
             return false;
     }
     return true;
 }
 
+static void
+set_bits(_Atomic uint64_t *bits, uint64_t first, uint64_t last)
+{
+    for (; first <= last; first++)
+        atomic_fetch_or_explicit(&bits[first / 64], UINT64_C(1) << first % 64,
+                                 memory_order_relaxed);
+}
+
 /* Have the system read the pages now: all at once, and with an error instead
- * of a signal if it cannot. */
+ * of a signal if it cannot. Not again for pages of which some are hidden, and
+ * so never seen. */
 static int
 fault_in(pyri_site *s, pyri_map *m, uint64_t from, uint64_t size)
 {
     uint64_t first = from / PYRI_PAGE, last = (from + size - 1) / PYRI_PAGE;
     if (last - first < FEW_PAGES ||
         atomic_load_explicit(&cannot_populate, memory_order_relaxed) ||
-        all_seen(m, first, last))
+        all_set(m->there, first / GROUP, last / GROUP) ||
+        all_set(m->seen, first, last))
         return 0;
+    uint64_t end = (last / GROUP + 1) * GROUP * PYRI_PAGE;
+    first = first / GROUP * GROUP;
+    end = pyri_min64(end, m->length);
+    end = pyri_min64(end, atomic_load_explicit(&m->size, memory_order_relaxed));
     void *at = (void *)(uintptr_t)(m->base + first * PYRI_PAGE);
     int rc;
     do
-        rc = pyri_sys_madvise(at, (size_t)(last - first + 1) * PYRI_PAGE,
+        rc = pyri_sys_madvise(at, (size_t)(end - first * PYRI_PAGE),
                               MADV_POPULATE_READ);
     while (rc < 0 && (errno == EINTR || errno == EAGAIN));
-    if (rc == 0)
+    if (rc == 0) {
+        set_bits(m->there, first / GROUP, last / GROUP);
         return 0;
+    }
     if (errno == EINVAL) {
         atomic_store(&cannot_populate, true);
         return 0;
@@ -488,7 +508,7 @@ get_one(pyri_site *s, pyri_reader *r, pyri_blob_get *g)
         return err;
     g->seen = m->seen;
     g->seen_first = g->ref.b / PYRI_PAGE;
-    g->trusted = false;
+    g->trusted = g->size > 0 && all_set(m->seen, g->seen_first, g->seen_first);
     return 0;
 }
 
@@ -503,20 +523,29 @@ pyri_map_get(pyri_site *s, pyri_reader *r, pyri_blob_get *gets, size_t n)
     return 0;
 }
 
+/* Mark pages first..end of a segment as verified, if it is mapped. */
+static void
+mark(pyri_site *s, uint64_t key, uint64_t first, uint64_t end)
+{
+    pyri_map *m = find(set_of(s->maps, key), key);
+    if (!m)
+        return;
+    if (first < end && end <= m->length / PYRI_PAGE)
+        set_bits(m->seen, first, end - 1);
+    let_go(s, m);
+}
+
+/* Of a blob that is verified as a whole, the first page stands for all. */
+void
+pyri_map_vouch(pyri_site *s, pyri_ref ref)
+{
+    mark(s, ref.a, ref.b / PYRI_PAGE, ref.b / PYRI_PAGE + 1);
+}
+
 void
 pyri_map_note(pyri_site *s, const pyri_blob_put *puts, size_t n)
 {
-    for (size_t i = 0; i < n; i++) {
-        uint64_t key = puts[i].ref.a, first = puts[i].ref.b / PYRI_PAGE;
-        pyri_map *m = puts[i].aligned ? find(set_of(s->maps, key), key) : NULL;
-        if (!m)
-            continue;
-        uint64_t end = (puts[i].ref.b + puts[i].size + PYRI_PAGE - 1) /
-                       PYRI_PAGE;
-        for (; first < end && end <= m->length / PYRI_PAGE; first++)
-            atomic_fetch_or_explicit(&m->seen[first / 64],
-                                     UINT64_C(1) << (first % 64),
-                                     memory_order_relaxed);
-        let_go(s, m);
-    }
+    for (size_t i = 0; i < n; i++)
+        mark(s, puts[i].ref.a, puts[i].ref.b / PYRI_PAGE,
+             (puts[i].ref.b + puts[i].size + PYRI_PAGE - 1) / PYRI_PAGE);
 }

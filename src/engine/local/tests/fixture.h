@@ -30,6 +30,13 @@ open_store(const char *path)
     return open_at(path, PYR_OPEN_CREATE, PYR_DURABILITY_OS);
 }
 
+/* One where blobs up to 64 KiB are stored with their version. */
+static inline pyri_engine *
+open_synced(const char *path)
+{
+    return open_at(path, PYR_OPEN_CREATE, PYR_DURABILITY_COMMIT);
+}
+
 static inline void
 make_array(pyri_engine *e)
 {

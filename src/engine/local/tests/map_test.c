@@ -61,7 +61,7 @@ a_mapped_segment_shows_what_is_appended_later(void)
     pyri_engine *e = fresh();
     pyri_reader *r;
     OK(pyri_engine_begin(e, &r));
-    char bytes[3000];
+    char bytes[1500];
     for (int i = 0; i < 300; i++) {
         pyri_ref ref;
         memset(bytes, i, sizeof bytes);
@@ -72,6 +72,33 @@ a_mapped_segment_shows_what_is_appended_later(void)
         CHECK((get.seen != NULL) == (i % 3 == 0));
     }
     pyri_engine_end(e, r);
+    pyri_engine_close(e);
+}
+
+static bool
+is_trusted(pyri_engine *e, pyri_ref ref)
+{
+    pyri_reader *r;
+    pyri_blob_get get = {.ref = ref, .size = 64};
+    OK(pyri_engine_begin(e, &r));
+    OK(pyri_engine_get_blobs(e, r, &get, 1));
+    pyri_engine_end(e, r);
+    return get.trusted;
+}
+
+static void
+a_blob_that_someone_vouched_for_is_trusted_and_no_other(void)
+{
+    pyri_engine *e = fresh();
+    uint8_t bytes[9000] = {1};
+    pyri_ref a, b, own;
+    OK(put_bytes(e, bytes, sizeof bytes, false, &a));
+    OK(put_bytes(e, bytes, sizeof bytes, false, &b));
+    CHECK(!is_trusted(e, a) && !is_trusted(e, b));
+    pyri_engine_vouch(e, a);
+    CHECK(is_trusted(e, a) && !is_trusted(e, b));
+    OK(put_bytes(e, bytes, sizeof bytes, false, &own)); /* mapped by now */
+    CHECK(is_trusted(e, own) && !is_trusted(e, b));
     pyri_engine_close(e);
 }
 
@@ -246,6 +273,7 @@ more_segments_than_the_table_holds_are_read(void)
 
 TESTS(T(references_that_are_wrong_are_noticed),
       T(a_mapped_segment_shows_what_is_appended_later),
+      T(a_blob_that_someone_vouched_for_is_trusted_and_no_other),
       T(a_segment_that_was_cut_off_is_an_error_not_a_crash),
       T(a_copy_from_a_segment_that_was_cut_off_is_an_error),
       T(a_segment_whose_header_is_damaged_is_refused),

@@ -50,7 +50,7 @@ is_small(pyri_ref ref)
 static void
 blobs_in_segments_share_no_page_and_small_ones_wait_elsewhere(void)
 {
-    pyri_engine *e = open_store(tmp_fresh("layout"));
+    pyri_engine *e = open_synced(tmp_fresh("layout"));
     static const struct { size_t size; bool aligned, small; } blobs[] = {
         {1, false, true}, {66000, false, false}, {5000, true, false},
         {1, false, true}, {4096, true, false}, {8192, true, false},
@@ -85,6 +85,24 @@ blobs_in_segments_share_no_page_and_small_ones_wait_elsewhere(void)
     pyri_engine_close(e);
 }
 
+/* Where no sync is saved by waiting, segments are the better place: they are
+ * read without a search. */
+static void
+where_nothing_is_synced_only_the_smallest_blobs_wait(void)
+{
+    static const size_t sizes[] = {1, 1536, 1537, 32768, 65792};
+    pyri_engine *e = open_store(tmp_fresh("unsynced"));
+    uint8_t bytes[65792];
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        pyri_ref ref;
+        memset(bytes, (int)i + 1, sizeof bytes);
+        OK(put_bytes(e, bytes, sizes[i], false, &ref));
+        CHECK(is_small(ref) == (sizes[i] <= 1536));
+        CHECK(holds(e, ref, bytes, sizes[i]));
+    }
+    pyri_engine_close(e);
+}
+
 /* A writer that names nothing must not fill the memory. */
 static void
 what_waits_in_memory_is_bounded_and_the_rest_goes_into_segments(void)
@@ -95,7 +113,7 @@ what_waits_in_memory_is_bounded_and_the_rest_goes_into_segments(void)
     pyri_ref refs[N], more;
     uint64_t waiting = 0;
     snprintf(path, sizeof path, "%s", tmp_fresh("bound"));
-    pyri_engine *e = open_store(path);
+    pyri_engine *e = open_synced(path);
     for (int i = 0; i < N; i++) {
         memset(bytes, i, SIZE);
         OK(put_bytes(e, bytes, SIZE, false, &refs[i]));
@@ -416,6 +434,7 @@ a_blob_larger_than_a_segment_gets_one_for_itself(void)
 }
 
 TESTS(T(blobs_in_segments_share_no_page_and_small_ones_wait_elsewhere),
+      T(where_nothing_is_synced_only_the_smallest_blobs_wait),
       T(what_waits_in_memory_is_bounded_and_the_rest_goes_into_segments),
       T(blobs_of_many_pieces_are_gathered),
       T(a_segment_is_gone_on_with_after_reopening),
