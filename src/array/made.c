@@ -17,7 +17,7 @@
 
 #include <string.h>
 
-enum { MAX_PIECES = 1 << 20 }; /* chunks that kernels are called on one by one */
+enum { MAX_PIECES = 1 << 20 }; /* chunks that kernels are called on */
 
 /* --- of one value? ------------------------------------------------------- */
 
