@@ -222,6 +222,8 @@ json_change(json *j, const pyr_change *c, const char *digest)
         json_u64(j, "source", c->source);
     if (c->expression && *c->expression)
         json_text(j, "expression", c->expression);
+    if (c->handlers && *c->handlers)
+        json_text(j, "handlers", c->handlers);
     if (digest)
         json_text(j, "digest", digest);
     json_shut(j, '}');

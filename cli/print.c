@@ -215,6 +215,10 @@ print_change(const pyr_change *c)
         fputs("  by ", stdout);
         print_safe(stdout, c->expression);
     }
+    if (c->handlers && *c->handlers) {
+        fputs("  through ", stdout);
+        print_safe(stdout, c->handlers);
+    }
     if (*c->message) {
         fputs("  ", stdout);
         print_safe(stdout, c->message);

@@ -1,6 +1,6 @@
 # bash completion for pyramid(1).
 
-_pyramid_verbs='init create write append read compute reduce stat ls info log diff last tag
+_pyramid_verbs='init create write append read compute reduce handler stat ls info log diff last tag
 clone resize attrs wait forget reclaim verify repair copy status'
 
 _pyramid_options()
@@ -86,6 +86,16 @@ _pyramid()
     if values=$(_pyramid_value "$prev" "$store" "$array"); then
         COMPREPLY=($(compgen -W "$values" -- "$cur"))
         return
+    fi
+    if [ "$verb" = handler ]; then
+        case $COMP_CWORD in
+        2) COMPREPLY=($(compgen -W 'add ls rm' -- "$cur")); return ;;
+        5) [ "${COMP_WORDS[2]}" = add ] &&
+            COMPREPLY=($(compgen -W on-write -- "$cur"))
+            return ;;
+        esac
+        store=$(_pyramid_word 2)
+        array=$(_pyramid_word 3)
     fi
     case $cur in
     -*) COMPREPLY=($(compgen -W "$(_pyramid_options "$verb")" -- "$cur"))

@@ -22,12 +22,15 @@ TABLE = {
     "base": [],
     "nd": ["base"],
     "op": ["base", "nd"],
+    "kernel": ["base", "nd", "op"],
     "chunk": ["base", "nd"],
     "engine": ["base", "nd", "chunk"],
     "version": ["base", "nd", "engine"],
     "tree": ["base", "nd", "chunk", "engine", "version"],
-    "array": ["base", "nd", "op", "chunk", "engine", "version", "tree"],
-    "api": ["base", "nd", "op", "chunk", "engine", "version", "tree", "array"],
+    "array": ["base", "nd", "op", "kernel", "chunk", "engine", "version",
+              "tree"],
+    "api": ["base", "nd", "op", "kernel", "chunk", "engine", "version", "tree",
+            "array"],
 }
 SHELVES = ["base", "nd", "chunk"]  # every header of theirs is open to all
 USERS = ["cli", "bench", "examples"]  # see pyramid/*.h and their own folder
@@ -54,7 +57,7 @@ stat fstat lstat fstatat statx statvfs fstatvfs statfs fstatfs access
 faccessat chmod fchmod chown fchown utimensat realpath readlink readlinkat
 lseek flock lockf fcntl dup dup2 dup3 mmap mremap madvise mlock memfd_create
 shm_open fopen fdopen freopen clock_gettime gettimeofday time nanosleep
-clock_nanosleep usleep sleep getrandom getentropy rand random drand48
+clock_nanosleep usleep sleep dlopen dlmopen getrandom getentropy rand random drand48
 """.split()
 SYSTEM_PLACE = "src/base/sys"
 

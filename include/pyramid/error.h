@@ -36,7 +36,8 @@ enum {
     PYR_ENOMEM = -12,      /* no memory */
     PYR_EFENCED = -13,     /* this writer was given up for dead; nothing changed */
     PYR_ETIMEOUT = -14,    /* the wait ended before the event */
-    PYR_EUNSUPPORTED = -15 /* this build or this engine cannot do that */
+    PYR_EUNSUPPORTED = -15,/* this build or this engine cannot do that */
+    PYR_EKERNEL = -16      /* a kernel is not on this machine, or it failed */
 };
 
 /* A few words for a code; never NULL. Any int may be given. */

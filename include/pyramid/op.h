@@ -45,7 +45,8 @@ extern "C" {
  * Errors: PYR_EINVAL for the function; PYR_EBOUNDS if the box leaves the array
  *         in `version` or in the newest snapshot; PYR_ENOVERSION if `version`
  *         or one that the function names is not there (any more);
- *         PYR_EUNSUPPORTED if too many chunks would change, or for a kernel.
+ *         PYR_EUNSUPPORTED if too many chunks would change; PYR_EKERNEL if
+ *         a kernel is not on this machine, or failed.
  */
 PYR_API int pyr_compute(pyr_array *array, pyr_version version,
                         const uint64_t *offset, const uint64_t *size,
@@ -58,6 +59,50 @@ PYR_API int pyr_compute_with(pyr_array *array, pyr_version version,
                              const char *function,
                              const pyr_write_options *options,
                              pyr_version *made);
+
+/* --- handlers ------------------------------------------------------------ */
+
+/*
+ * Functions that an array's cells go through on their way into storage, in the
+ * order in which they were added. They see what is stored by pyr_write() and
+ * all its variants, batches, appends and pyr_compute(); not what is there
+ * already, nor copies of other arrays' versions. The user's memory stays as it
+ * is. History tells of each version which handlers its cells went through.
+ *
+ * A change applies to every write that begins, in any process, after the call
+ * has returned (each pyr_batch_write() is one); those under way may still go
+ * without it. If a handler fails, the write does, and nothing is published.
+ */
+typedef enum pyr_event {
+    PYR_ON_WRITE = 1
+} pyr_event;
+
+typedef struct pyr_handler {
+    unsigned    number;   /* never given twice in an array */
+    pyr_event   event;
+    const char *function; /* canonical text */
+    int64_t     time_ns;  /* since 1970, when it was added */
+    const char *who;      /* user@host:pid */
+} pyr_handler;            /* may grow at the end */
+
+/*
+ * Add a handler: an expression over x and coordinates, and kernels without a
+ * halo. *number, which may be NULL, is its number. An array has up to 16.
+ *
+ * Errors: PYR_EINVAL for the function; x@V is refused, as versions can be
+ *         forgotten. PYR_EKERNEL if a kernel is not on this machine.
+ */
+PYR_API int pyr_handler_add(pyr_array *array, pyr_event event,
+                            const char *function, unsigned *number);
+
+/* Call `each` for every handler, in order. A result other than 0 ends the walk
+ * and is returned. */
+typedef int pyr_handler_fn(void *ctx, const pyr_handler *handler);
+PYR_API int pyr_handler_list(pyr_array *array, pyr_handler_fn *each,
+                             void *ctx);
+
+/* Take a handler away. PYR_ENOTFOUND if there is none of that number. */
+PYR_API int pyr_handler_remove(pyr_array *array, unsigned number);
 
 /* --- one value ----------------------------------------------------------- */
 

@@ -40,6 +40,11 @@ typedef struct pyr_store_options {
                                 alive but silent; 0: 10 seconds. (One that is
                                 stopped by a debugger or SIGSTOP in the very
                                 moment of a transaction is waited for.) */
+    /* Of this opening, not kept in the store: */
+    const char *kernels;     /* absolute path of the directory that kernels
+                                are loaded from; "": none; NULL: as the
+                                environment or the installation says, see
+                                docs/kernels.md */
 } pyr_store_options;         /* zero-initialise; may grow at the end */
 
 /*

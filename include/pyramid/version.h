@@ -35,6 +35,7 @@ typedef struct pyr_change {
     const pyr_part *parts;   /* what it wrote; buf and step are NULL */
     pyr_version     source;  /* computed or cloned from this version */
     const char     *expression; /* by this; "" otherwise */
+    const char     *handlers; /* that the cells went through; "" if none */
 } pyr_change;                   /* may grow at the end */
 
 /* A result other than 0 ends the walk and is returned. */

@@ -7,21 +7,25 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Parse a function that must be of a form. */
+/* Parse a function that must be of a form, and find the kernels that it calls;
+ * canon, which may be NULL, gets its text with their versions. */
 static int
 parse(const pyri_array *a, const char *call, const char *text,
-      pyri_expr_form form, pyri_expr *out, pyri_buf *canon)
+      pyri_expr_form form, pyri_expr *out, pyri_kernels *k, pyri_buf *canon)
 {
+    const pyri_schema *s = &a->schema;
     int err = pyri_need(text, call, "function");
     if (err == 0)
-        err = pyri_expr_parse(text, a->schema.type, a->schema.ndim, out, canon,
-                              NULL);
-    if (err < 0 || out->form == form)
+        err = pyri_expr_parse(text, s->type, s->ndim, out, canon, NULL);
+    if (err < 0)
         return err;
-    if (out->form == PYRI_FORM_CALL)
-        return pyri_fail(PYR_EUNSUPPORTED,
-                         "%s: there is no function or kernel '%s'", call,
-                         out->call.name);
+    if (out->form == form) {
+        err = pyri_kernels_bind(k, pyri_kernel_dir(a->engine->kernels), out,
+                                s->type, s->ndim);
+        if (err == 0 && canon)
+            pyri_kernels_note(k, canon);
+        return err < 0 || !canon ? err : pyri_buf_check(canon, "an expression");
+    }
     return form == PYRI_FORM_CELLS
                ? pyri_fail(PYR_EINVAL,
                            "%s: '%s' gives one value, not one per cell; use "
@@ -50,6 +54,7 @@ pyr_compute_with(pyr_array *array, pyr_version version, const uint64_t *offset,
     pyri_write_how how;
     pyr_version v = 0;
     pyri_expr e;
+    pyri_kernels k;
     pyri_buf canon = {0};
     pyri_box box = {.lo = {0}};
     int err;
@@ -58,9 +63,9 @@ pyr_compute_with(pyr_array *array, pyr_version version, const uint64_t *offset,
         (err = pyri_check_box(array->array, offset, size, &box)) < 0 ||
         (err = pyri_check_how(options, &how)) < 0)
         return err;
-    err = parse(array->array, call, function, PYRI_FORM_CELLS, &e, &canon);
+    err = parse(array->array, call, function, PYRI_FORM_CELLS, &e, &k, &canon);
     if (err == 0)
-        err = pyri_compute(array->array, version, &box, &e,
+        err = pyri_compute(array->array, version, &box, &e, &k,
                            (const char *)canon.data, &how, &v);
     if (err == 0 && made)
         *made = v;
@@ -74,6 +79,7 @@ pyr_reduce(pyr_array *array, pyr_version version, const uint64_t *offset,
 {
     static const char call[] = "pyr_reduce";
     pyri_expr e;
+    pyri_kernels k;
     pyri_box box = {.lo = {0}};
     int err;
     if ((err = pyri_need(out, call, "out")) < 0)
@@ -81,10 +87,52 @@ pyr_reduce(pyr_array *array, pyr_version version, const uint64_t *offset,
     memset(out, 0, sizeof *out);
     if ((err = pyri_need(array, call, "array")) < 0 ||
         (err = pyri_check_box(array->array, offset, size, &box)) < 0 ||
-        (err = parse(array->array, call, function, PYRI_FORM_REDUCE, &e,
+        (err = parse(array->array, call, function, PYRI_FORM_REDUCE, &e, &k,
                      NULL)) < 0)
         return err;
-    return pyri_reduce(array->array, version, &box, &e, out);
+    return pyri_reduce(array->array, version, &box, &e, &k, out);
+}
+
+/* --- handlers ------------------------------------------------------------ */
+
+int
+pyr_handler_add(pyr_array *array, pyr_event event, const char *function,
+                unsigned *number)
+{
+    static const char call[] = "pyr_handler_add";
+    uint32_t added = 0;
+    int err;
+    if ((err = pyri_need(array, call, "array")) < 0 ||
+        (err = pyri_need(function, call, "function")) < 0 ||
+        (err = pyri_need_writable(array->array->engine, call)) < 0)
+        return err;
+    if (event != PYR_ON_WRITE)
+        return pyri_fail(PYR_EINVAL, "%s: there is no event %d", call,
+                         (int)event);
+    err = pyri_handler_add(array->array, function, &added);
+    if (err == 0 && number)
+        *number = added;
+    return err;
+}
+
+int
+pyr_handler_list(pyr_array *array, pyr_handler_fn *each, void *ctx)
+{
+    int err = pyri_need(array, "pyr_handler_list", "array");
+    if (err == 0 && !each)
+        err = pyri_need(NULL, "pyr_handler_list", "each");
+    return err < 0 ? err : pyri_handler_each(array->array, each, ctx);
+}
+
+int
+pyr_handler_remove(pyr_array *array, unsigned number)
+{
+    int err;
+    if ((err = pyri_need(array, "pyr_handler_remove", "array")) < 0 ||
+        (err = pyri_need_writable(array->array->engine,
+                                  "pyr_handler_remove")) < 0)
+        return err;
+    return pyri_handler_remove(array->array, number);
 }
 
 /* --- values as text ------------------------------------------------------ */

@@ -18,6 +18,11 @@ pyr_open_with(const char *url, unsigned flags,
     *store = NULL;
     if ((err = pyri_need(url, "pyr_open", "url")) < 0)
         return err;
+    if (options && options->kernels && *options->kernels &&
+        *options->kernels != '/')
+        return pyri_fail(PYR_EINVAL, "the directory of kernels, '%s', is no "
+                                     "absolute path",
+                         options->kernels);
     pyr_store *s = pyri_sys_calloc(1, sizeof *s);
     if (!s)
         return pyri_fail_nomem("a store");

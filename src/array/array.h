@@ -11,6 +11,7 @@
 
 #include "chunk/frag.h"
 #include "engine/engine.h"
+#include "kernel/kernel.h"
 #include "nd/nd.h"
 #include "op/op.h"
 #include "tree/tree.h"
@@ -46,6 +47,7 @@ typedef struct pyri_array {
     char name[PYR_MAX_NAME + 1];
     pyri_schema schema;
     pyri_frag_style style;
+    struct pyri_handlers *handlers; /* that were met last; handlers.c */
 } pyri_array;
 
 /* The chunk shape for a spec that leaves it open: equal-sided, about 1 MiB. */
@@ -74,6 +76,15 @@ int pyri_clone(pyri_array *a, pyr_version v, const char *name,
                pyri_array **out); /* which may be NULL */
 /* Has version 0, which is the snapshot of another array, been forgotten? */
 int pyri_array_is_gone(const pyri_array *a, pyri_reader *r, bool *gone);
+
+/* --- handlers (handler_list.c; handlers.h has them at work) --------------- */
+
+/* A text that may be a handler of the array, as pyri_expr_parse(). */
+int pyri_handler_parse(const pyri_array *a, const char *text, pyri_expr *e,
+                       pyri_kernels *k, pyri_buf *canon);
+int pyri_handler_add(pyri_array *a, const char *text, uint32_t *number);
+int pyri_handler_remove(pyri_array *a, uint32_t number);
+int pyri_handler_each(pyri_array *a, pyr_handler_fn *each, void *ctx);
 
 /* --- parts --------------------------------------------------------------- */
 
@@ -158,13 +169,13 @@ void pyri_batch_abort(pyri_batch *b);
 
 int pyri_stat(pyri_array *a, pyr_version v, const pyri_box *box,
               unsigned flags, pyr_stats *out);
-/* `e` is of cells, `canon` its canonical text. */
+/* `e` is of cells, `k` what it calls, `canon` its canonical text. */
 int pyri_compute(pyri_array *a, pyr_version v, const pyri_box *box,
-                 const pyri_expr *e, const char *canon,
+                 const pyri_expr *e, const pyri_kernels *k, const char *canon,
                  const pyri_write_how *how, pyr_version *made);
 /* `e` is a reduction. *out is zero but for what it costs if this fails. */
 int pyri_reduce(pyri_array *a, pyr_version v, const pyri_box *box,
-                const pyri_expr *e, pyr_value *out);
+                const pyri_expr *e, const pyri_kernels *k, pyr_value *out);
 int pyri_diff(pyri_array *a, pyr_version va, pyr_version vb, pyr_box_fn *each,
               void *ctx);
 int pyri_last_change(pyri_array *a, pyr_version v, const pyri_box *box,

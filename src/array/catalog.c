@@ -2,6 +2,7 @@
  * array/catalog.c - which arrays there are: names, attributes, clones. The
  * records are listed in keys.h.
  */
+#include "array/handlers.h"
 #include "array/keys.h"
 
 #include "base/bytes.h"
@@ -228,6 +229,7 @@ pyri_array_close(pyri_array *a)
     if (!a)
         return;
     pyri_form_fini(&a->schema.form);
+    pyri_handlers_end(a->handlers);
     free(a);
 }
 

@@ -438,13 +438,15 @@ encode_record(const making *m, const pyri_build *build, pyri_buf *out)
                      .who = pyri_record_who(),
                      .message = d->message,
                      .source = d->source,
-                     .expression = d->expression};
+                     .expression = d->expression,
+                     .handlers = (const char *)d->handled.data};
     if (d->given) {
         r.claim = d->given->record->claim;
         r.time_ns = d->given->record->time_ns;
         r.source = d->given->record->source;
         r.who = d->given->record->who;
         r.expression = d->given->record->expression;
+        r.handlers = d->given->record->handlers;
     }
     if (d->kind == PYR_KIND_NOTHING)
         r.claim = (pyri_claim){.ndim = d->claim.ndim};

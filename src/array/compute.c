@@ -28,6 +28,7 @@ typedef struct computing {
     pyri_sources *s;
     const pyri_box *box;
     pyri_packer packers[PYRI_MAX_WORKERS];
+    char message[700]; /* that the draft may point to */
 } computing;
 
 /* --- a chunk ------------------------------------------------------------- */
@@ -44,6 +45,8 @@ pyri_compute_same(const pyri_sources *s, const uint64_t *at,
         one.hi[d] = at[d] + 1;
     }
     int err = pyri_program_run(s->program, sc->ndim, &one, src, sc->type, cell);
+    if (err == 0 && s->handlers)
+        err = pyri_handlers_run(s->handlers, &one, cell);
     *bits = pyri_cell_load(sc->type, cell);
     return err;
 }
@@ -77,6 +80,8 @@ store_cells(computing *c, const pyri_box *part, pyri_loaded *l,
     }
     err = pyri_program_run(c->s->program, sc->ndim, part, l->src, sc->type,
                            l->cells[0]);
+    if (err == 0 && c->s->handlers)
+        err = pyri_handlers_run(c->s->handlers, part, l->cells[0]);
     if (err < 0)
         return err;
     pyri_mem mem = pyri_mem_dense(sc->ndim, pyri_type_size(sc->type), part,
@@ -162,33 +167,32 @@ plan(computing *c, bool again, pyri_places *places)
 }
 
 static int
-check_box(pyri_array *a, const pyri_sources *s, const pyri_box *box)
+check_box(pyri_array *a, const pyri_sources *s, const pyri_box *box,
+          const pyri_handlers **h)
 {
     pyri_run run = pyri_run_of_box(a->schema.ndim, box);
-    pyri_snapshot newest;
+    uint64_t label, shape[PYR_MAX_DIMS];
     int err = pyri_snapshot_check(&s->snap[0], &run);
-    if (err < 0 || (err = pyri_snapshot_open(a, PYR_LATEST, &newest)) < 0)
+    if (err < 0 || (err = pyri_handlers_begin(a, &label, shape, h)) < 0)
         return err;
-    err = pyri_snapshot_check(&newest, &run);
-    pyri_snapshot_close(&newest);
-    return err;
+    return pyri_shape_check(a, label, shape, &run);
 }
 
 static int
 attempt(computing *c, bool again, const pyri_write_how *how, pyr_version *made)
 {
     pyri_places places = {0};
-    char box[512], message[700];
+    char box[512];
     int err = plan(c, again, &places);
     if (err == 0)
         err = paint(c, &places);
     err = pyri_sources_explain(c->s, err);
     if (err == 0 && c->d.kept.n && !c->d.message) {
-        snprintf(message, sizeof message,
+        snprintf(c->message, sizeof c->message,
                  "computed over %s; cells outside the boxes that are listed "
                  "had their values already",
                  pyri_box_text(c->d.claim.ndim, c->box, box, sizeof box));
-        c->d.message = message;
+        c->d.message = c->message;
     }
     if (err == 0)
         err = pyri_draft_publish(&c->d, NULL, how, made);
@@ -198,16 +202,21 @@ attempt(computing *c, bool again, const pyri_write_how *how, pyr_version *made)
 
 int
 pyri_compute(pyri_array *a, pyr_version v, const pyri_box *box,
-             const pyri_expr *e, const char *canon, const pyri_write_how *how,
-             pyr_version *made)
+             const pyri_expr *e, const pyri_kernels *k, const char *canon,
+             const pyri_write_how *how, pyr_version *made)
 {
     pyri_sources s;
+    pyri_program program = e->program;
+    const pyri_handlers *h = NULL;
     bool again = false;
     PYRI_FAULT("write.begin");
-    int err = pyri_sources_open(&s, a, v, &e->program);
+    int err = pyri_sources_open(&s, a, v, &program, k);
     if (err < 0)
         return err;
-    err = check_box(a, &s, box);
+    err = check_box(a, &s, box, &h);
+    s.handlers = h;
+    if (h && !pyri_handlers_uniform(h))
+        program.axes |= 1; /* what comes out depends on where it is */
     for (int i = 0; err == 0 && i < TRIES; i++) {
         computing c = {.s = &s, .box = box};
         c.d = (pyri_draft){.array = a,
@@ -215,16 +224,20 @@ pyri_compute(pyri_array *a, pyr_version v, const pyri_box *box,
                            .message = how->message,
                            .source = s.label,
                            .expression = canon};
-        err = attempt(&c, again, how, made);
+        if (h)
+            err = pyri_draft_handle(&c.d, pyri_handlers_again(h));
+        if (err == 0)
+            err = attempt(&c, again, how, made);
         again = err < 0 && c.d.disturbed;
-        for (int k = 0; k < PYRI_MAX_WORKERS; k++)
-            pyri_packer_fini(&c.packers[k]);
+        for (int w = 0; w < PYRI_MAX_WORKERS; w++)
+            pyri_packer_fini(&c.packers[w]);
         pyri_draft_fini(&c.d);
         if (!again)
             break;
         if (i + 1 < TRIES)
             err = 0;
     }
+    pyri_handlers_end(h);
     pyri_sources_close(&s);
     return err;
 }

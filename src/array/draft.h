@@ -13,6 +13,7 @@
 #define PYRI_ARRAY_DRAFT_H
 
 #include "array/chain.h"
+#include "array/handlers.h"
 
 /* What a draft has stored for one chunk. */
 typedef struct pyri_painted {
@@ -69,6 +70,8 @@ typedef struct pyri_draft {
     const char *message; /* NULL: none */
     uint64_t source;        /* of a computed one: label, */
     const char *expression; /* and canonical text */
+    const pyri_handlers *handlers; /* that cells go through now, or NULL; */
+    pyri_buf handled;              /* texts of all that they went through */
     pyri_kept_list kept;
     bool disturbed;      /* what should be kept was written to by others */
     pyri_ticket *ticket; /* of ours, to be renewed in long work; or NULL */
@@ -80,6 +83,8 @@ typedef struct pyri_draft {
 } pyri_draft;            /* zero-initialise; end with pyri_draft_fini() */
 
 void pyri_draft_fini(pyri_draft *d);
+/* From here on cells go through these, which the draft takes. */
+int pyri_draft_handle(pyri_draft *d, const pyri_handlers *h);
 
 /* Bring fragments of the same chunk together, later ones on top. */
 int pyri_draft_merge(pyri_draft *d);

@@ -9,6 +9,7 @@
  *   child/ID/ID2    array ID2 is a clone that begins with a version that array
  *                   ID made: its label (8)
  *   gone/ID         version 0 of this clone was forgotten (empty but for a 1)
+ *   handler/ID      what is stored goes through these (handler_list.c)
  *   copy/ID         the array is a copy: of which one, and how far (copies.c)
  */
 #ifndef PYRI_ARRAY_KEYS_H

@@ -224,10 +224,37 @@ store(chunk_job *j, const pyri_box *box, pyri_mem src, const uint8_t *mask,
     return 0;
 }
 
+/* The cells of a patch, changed by handlers: those of the user stay as they
+ * are. */
+static int
+store_handled(chunk_job *j, const patch *p)
+{
+    const pyri_schema *s = &j->d->array->schema;
+    size_t cell = pyri_type_size(s->type);
+    uint64_t extent[PYR_MAX_DIMS], bytes;
+    uint8_t *cells = NULL;
+    for (int d = 0; d < s->ndim; d++)
+        extent[d] = p->box.hi[d] - p->box.lo[d];
+    if (pyri_mul64(pyri_box_cells(s->ndim, &p->box), cell, &bytes) &&
+        bytes <= SIZE_MAX / 2)
+        cells = pyri_scratch_take((size_t)bytes);
+    if (!cells)
+        return pyri_fail_nomem("the cells of a handler");
+    pyri_mem mem = pyri_mem_dense(s->ndim, cell, &p->box, cells);
+    pyri_copy(s->ndim, cell, extent, mem, p->mem);
+    int err = pyri_handlers_run(j->d->handlers, &p->box, cells);
+    if (err == 0)
+        err = store(j, &p->box, mem, NULL, 0);
+    pyri_scratch_give(cells);
+    return err;
+}
+
 static int
 store_patch(void *ctx, const patch *p)
 {
-    return store(ctx, &p->box, p->mem, NULL, 0);
+    chunk_job *j = ctx;
+    return j->d->handlers ? store_handled(j, p)
+                          : store(j, &p->box, p->mem, NULL, 0);
 }
 
 /* Set the bits of a box in the mask of the bounds that it is in. */
@@ -317,12 +344,31 @@ store_canvas(chunk_job *j)
                  set < n ? j->mask : NULL, set);
 }
 
+/* Cells of the canvas that were not written get the value of one that was, so
+ * that handlers meet nothing that nobody wrote. */
+static void
+cover_gaps(chunk_job *j)
+{
+    const pyri_schema *s = &j->d->array->schema;
+    size_t cell = pyri_type_size(s->type);
+    uint64_t n = pyri_box_cells(s->ndim, &j->bounds), first = 0;
+    while (first < n && !(j->mask[first / 8] >> (first % 8) & 1))
+        first++;
+    for (uint64_t i = 0; i < n; i++)
+        if (!(j->mask[i / 8] >> (i % 8) & 1))
+            memcpy(j->cells + i * cell, j->cells + first * cell, cell);
+}
+
 static int
 store_painted(chunk_job *j, size_t group, const pyri_box *chunk)
 {
     int err = get_canvas(j);
     if (err == 0)
         err = each_patch_of(j->p, group, chunk, paint_patch, j);
+    if (err == 0 && j->d->handlers) {
+        cover_gaps(j);
+        err = pyri_handlers_run(j->d->handlers, &j->bounds, j->cells);
+    }
     if (err == 0)
         err = store_canvas(j);
     give_canvas(j);
@@ -378,7 +424,26 @@ pyri_draft_fini(pyri_draft *d)
     free(d->painted);
     free(d->kept.list);
     pyri_claim_fini(&d->claim);
+    pyri_handlers_end(d->handlers);
+    pyri_buf_fini(&d->handled);
     *d = (pyri_draft){0};
+}
+
+int
+pyri_draft_handle(pyri_draft *d, const pyri_handlers *h)
+{
+    bool same = d->handlers == h;
+    pyri_handlers_end(d->handlers);
+    d->handlers = h;
+    if (same || !h)
+        return 0;
+    if (d->handled.size) { /* they were changed while a batch was written */
+        d->handled.size--;
+        pyri_buf_add(&d->handled, "; ", 2);
+    }
+    const char *text = pyri_handlers_text(h);
+    pyri_buf_add(&d->handled, text, strlen(text) + 1);
+    return pyri_buf_check(&d->handled, "handlers");
 }
 
 static int

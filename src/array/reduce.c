@@ -366,13 +366,13 @@ reduce(reducing *r, pyr_value *out)
 
 int
 pyri_reduce(pyri_array *a, pyr_version v, const pyri_box *box,
-            const pyri_expr *e, pyr_value *out)
+            const pyri_expr *e, const pyri_kernels *k, pyr_value *out)
 {
     reducing r = {.e = e, .box = box};
     pyri_run run = pyri_run_of_box(a->schema.ndim, box);
     memset(out, 0, sizeof *out);
     out->ndim = a->schema.ndim;
-    int err = pyri_sources_open(&r.s, a, v, &e->program);
+    int err = pyri_sources_open(&r.s, a, v, &e->program, k);
     if (err < 0)
         return err;
     r.tiles = pyri_sys_malloc(WINDOW * sizeof *r.tiles);

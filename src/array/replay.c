@@ -287,6 +287,8 @@ pyri_replay_hash(pyri_array *a, uint64_t label, bool allowed, uint64_t *hash)
     pyri_buf_str(&text, record.who);
     pyri_buf_str(&text, record.message);
     pyri_buf_str(&text, record.expression);
+    if (*record.handlers)
+        pyri_buf_str(&text, record.handlers);
     pyri_buf_add(&text, record.form.shape,
                  (size_t)record.form.ndim * sizeof record.form.shape[0]);
     pyri_claim_encode(&record.claim, &text);

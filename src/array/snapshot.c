@@ -339,7 +339,8 @@ tell(void *ctx, uint64_t label, const pyri_version_get *v)
                          .ndim = r.form.ndim,
                          .shape = r.form.shape,
                          .source = r.source,
-                         .expression = r.expression};
+                         .expression = r.expression,
+                         .handlers = r.handlers};
     if (r.kind == PYR_KIND_COMPUTE)
         change.source -= t->a->first;
     err = show(t, &r, &change);
@@ -362,7 +363,8 @@ tell_first(const teller *t, pyri_reader *r)
                          .ndim = s->ndim,
                          .shape = s->form.shape,
                          .source = s->clone_version,
-                         .expression = s->clone_of};
+                         .expression = s->clone_of,
+                         .handlers = ""};
     return t->each(t->ctx, &change);
 }
 

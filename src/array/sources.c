@@ -14,14 +14,22 @@
 
 int
 pyri_sources_open(pyri_sources *s, pyri_array *a, pyr_version v,
-                  const pyri_program *p)
+                  const pyri_program *p, const pyri_kernels *k)
 {
-    *s = (pyri_sources){.array = a, .program = p, .first = p->uses_x ? 0 : 1};
+    *s = (pyri_sources){.array = a,
+                        .program = p,
+                        .kernels = k,
+                        .reads_x = p->uses_x,
+                        .first = p->uses_x || k->n ? 0 : 1};
+    for (int i = 0; i < k->n; i++)
+        s->reads_x |= k->bound[i].kernel->halo == 0;
     s->snap = pyri_sys_calloc(p->sources, sizeof *s->snap);
     if (!s->snap)
         return pyri_fail_nomem("the snapshots that are read");
     int err = 0;
     for (; s->n < p->sources; s->n++) {
+        if (pyri_maker(s, s->n))
+            continue;
         err = pyri_snapshot_open(a, s->n ? p->version[s->n] : v,
                                  &s->snap[s->n]);
         if (err < 0)
@@ -39,7 +47,8 @@ void
 pyri_sources_close(pyri_sources *s)
 {
     for (int i = 0; i < s->n; i++)
-        pyri_snapshot_close(&s->snap[i]);
+        if (!pyri_maker(s, i))
+            pyri_snapshot_close(&s->snap[i]);
     free(s->snap);
     s->snap = NULL;
     s->n = 0;
@@ -49,7 +58,8 @@ int
 pyri_sources_explain(const pyri_sources *s, int err)
 {
     for (int i = s->first; i < s->n && err == PYR_ECORRUPT; i++)
-        err = pyri_snapshot_explain(s->array, s->snap[i].label, err);
+        if (!pyri_maker(s, i))
+            err = pyri_snapshot_explain(s->array, s->snap[i].label, err);
     return err;
 }
 
@@ -69,9 +79,12 @@ static int refine(walking *w, const pyri_box *box);
 static int
 go_on(walking *w, const pyri_box *box, uint64_t bits)
 {
+    int at = w->source;
     w->values[w->source++] = bits;
+    while (w->source < w->s->n && pyri_maker(w->s, w->source))
+        w->source++;
     int err = refine(w, box);
-    w->source--;
+    w->source = at;
     return err;
 }
 
@@ -90,7 +103,7 @@ refine(walking *w, const pyri_box *box)
     pyri_box shape = {.lo = {0}}, inside, rest[2 * PYR_MAX_DIMS];
     int ndim = a->schema.ndim;
     if (w->source == w->s->n)
-        return w->each(w->ctx, box, w->values);
+        return pyri_made_walk(w->s, box, w->values, w->each, w->ctx);
     const pyri_snapshot *snap = &w->s->snap[w->source];
     memcpy(shape.hi, snap->grid.shape, sizeof shape.hi);
     if (!pyri_box_intersect(ndim, box, &shape, &inside))
@@ -257,13 +270,34 @@ load(const pyri_sources *s, pyri_reader *reader, const pyri_box *box,
     const pyri_schema *sc = &s->array->schema;
     int err = 0;
     for (int k = 0; k < s->n && err == 0; k++) {
-        if ((err = make_room(s, box, k, out)) < 0 || k < s->first)
+        if ((err = make_room(s, box, k, out)) < 0 || k < s->first ||
+            (k == 0 && !s->reads_x) || pyri_maker(s, k))
             continue;
         if (h[k].same)
             set_cells(sc, box, box, out->cells[k], h[k].bits);
         else
             err = read_cells(s, reader, box, &h[k], out->cells[k],
                              &out->bytes);
+    }
+    for (int k = 1; k < s->n && err == 0; k++)
+        if (pyri_maker(s, k))
+            err = pyri_made_cells(s, reader, pyri_maker(s, k), box,
+                                  out->cells[0], out->cells[k], &out->bytes);
+    return err;
+}
+
+/* Everything is of one value: no cell is read. */
+static int
+load_same(const pyri_sources *s, const pyri_box *box, const holding *h,
+          pyri_loaded *out)
+{
+    int err = 0;
+    for (int k = s->first; k < s->n && err == 0; k++) {
+        const pyri_bound *maker = pyri_maker(s, k);
+        uint64_t bits = h[k].bits;
+        if (maker)
+            err = pyri_made_one(s, maker, box->lo, h[0].bits, &bits);
+        set_one(s, k, bits, out);
     }
     return err;
 }
@@ -283,13 +317,16 @@ pyri_sources_load(const pyri_sources *s, const pyri_box *box,
         goto out;
     for (int k = s->first; k < s->n && err == 0; k++) {
         pyri_tree tree = {.reader = reader};
+        if (pyri_maker(s, k))
+            continue;
         err = look(s, k, box, &tree, &h[k]);
         out->same &= h[k].same;
     }
-    for (int k = s->first; k < s->n && err == 0 && out->same; k++)
-        set_one(s, k, h[k].bits, out);
-    if (err == 0 && !out->same)
-        err = load(s, reader, box, h, out);
+    if (err == 0 && out->same && s->kernels->n)
+        err = pyri_made_same(s, reader, box, h[0].bits, &out->same);
+    if (err == 0)
+        err = out->same ? load_same(s, box, h, out)
+                        : load(s, reader, box, h, out);
     for (int k = 0; k < s->n; k++)
         pyri_chain_fini(&h[k].chain);
     pyri_engine_end(e, reader);

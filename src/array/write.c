@@ -16,19 +16,21 @@
 
 /* --- from stored cells to a published version ---------------------------- */
 
+/* The parts must be inside the newest shape; handlers as of now apply. */
 static int
-check_parts(pyri_array *a, const pyri_part *parts, size_t n)
+check_parts(pyri_draft *draft, const pyri_part *parts, size_t n)
 {
-    pyri_reader *r;
+    pyri_array *a = draft->array;
+    const pyri_handlers *h;
     uint64_t label, shape[PYR_MAX_DIMS];
-    int err = pyri_engine_begin(a->engine, &r);
-    if (err < 0)
-        return err;
-    err = pyri_engine_latest(a->engine, r, a->id, &label, shape);
+    int err = pyri_handlers_begin(a, &label, shape, &h);
     for (size_t i = 0; i < n && err == 0; i++)
         err = pyri_shape_check(a, label, shape, &parts[i].run);
-    pyri_engine_end(a->engine, r);
-    return err;
+    if (err < 0) {
+        pyri_handlers_end(h);
+        return err;
+    }
+    return h ? pyri_draft_handle(draft, h) : 0;
 }
 
 static int
@@ -70,7 +72,7 @@ pyri_write(pyri_array *a, const pyri_part *parts, size_t n,
     pyri_draft d = {
         .array = a, .kind = PYR_KIND_WRITE, .message = how->message};
     PYRI_FAULT("write.begin");
-    int err = check_parts(a, parts, n);
+    int err = check_parts(&d, parts, n);
     if (err == 0)
         err = pyri_paint(&d, parts, n);
     if (err == 0)
@@ -99,7 +101,7 @@ pyri_batch_begin(pyri_array *a, pyri_batch **out)
 int
 pyri_batch_write(pyri_batch *b, const pyri_part *part)
 {
-    int err = check_parts(b->draft.array, part, 1);
+    int err = check_parts(&b->draft, part, 1);
     if (err < 0)
         return err; /* nothing is stored: the batch goes on */
     if ((err = pyri_paint(&b->draft, part, 1)) < 0)
@@ -184,16 +186,13 @@ paint_added(pyri_draft *d, const pyri_ticket *t, const void *buf)
 /* Refuse what would grow beyond counting, before a version is taken. Tells the
  * shape that the caller's cells are meant for. */
 static int
-check_growth(pyri_array *a, int axis, uint64_t count, uint64_t *shape)
+check_growth(pyri_draft *draft, int axis, uint64_t count, uint64_t *shape)
 {
+    pyri_array *a = draft->array;
+    const pyri_handlers *h;
     uint64_t grown[PYR_MAX_DIMS];
-    pyri_reader *r;
-    int err = pyri_engine_begin(a->engine, &r);
-    if (err < 0)
-        return err;
-    err = pyri_engine_latest(a->engine, r, a->id, &(uint64_t){0}, shape);
-    pyri_engine_end(a->engine, r);
-    if (err < 0)
+    int err = pyri_handlers_begin(a, &(uint64_t){0}, shape, &h);
+    if (err < 0 || (err = pyri_draft_handle(draft, h)) < 0)
         return err;
     for (int d = 0; d < a->schema.ndim; d++)
         grown[d] = shape[d];
@@ -229,7 +228,7 @@ pyri_append(pyri_array *a, int axis, uint64_t count, const void *buf,
     pyri_flights below = {0};
     uint64_t latest, seen[PYR_MAX_DIMS];
     PYRI_FAULT("write.begin");
-    int err = check_growth(a, axis, count, seen);
+    int err = check_growth(&d, axis, count, seen);
     if (err == 0)
         err = pyri_commit_take(&d, NULL, axis, count, &ticket, &below);
     if (err < 0)

@@ -36,6 +36,7 @@ pyr_strerror(int error)
     case PYR_EFENCED: return "writer was fenced; nothing changed";
     case PYR_ETIMEOUT: return "timed out";
     case PYR_EUNSUPPORTED: return "not supported";
+    case PYR_EKERNEL: return "a kernel is missing or failed";
     default: return "unknown error";
     }
 }

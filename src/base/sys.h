@@ -15,6 +15,7 @@
 #define PYRI_BASE_SYS_H
 
 #include <dirent.h>
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,6 +32,7 @@
 #ifndef PYRI_FAULTS
 
 #define pyri_sys_malloc malloc
+#define pyri_sys_dlopen dlopen
 #define pyri_sys_calloc calloc
 #define pyri_sys_realloc realloc
 #define pyri_sys_aligned_alloc aligned_alloc

@@ -3,6 +3,7 @@
  */
 #include "engine/engine.h"
 
+#include "base/sys.h"
 #include "engine/engines.h"
 
 #include <assert.h>
@@ -166,16 +167,25 @@ pyri_engine_open(const char *url, unsigned flags,
     int err = check_flags(flags);
     if (err < 0 || (err = pyri_engine_parse_url(url, &parsed)) < 0)
         return err;
+    char *kernels = NULL;
+    if (options->kernels && !(kernels = pyri_sys_strdup(options->kernels)))
+        return pyri_fail_nomem("a store");
     err = parsed.ops->open(parsed.rest, flags, options, out);
     assert((err == 0) == (*out != NULL));
+    if (err < 0)
+        free(kernels);
+    else
+        (*out)->kernels = kernels;
     return err;
 }
 
 void
 pyri_engine_close(pyri_engine *e)
 {
-    if (e)
-        e->ops->close(e);
+    if (!e)
+        return;
+    free(e->kernels);
+    e->ops->close(e);
 }
 
 void
@@ -287,6 +297,20 @@ pyri_engine_latest(pyri_engine *e, pyri_reader *r, uint64_t array,
 {
     assert(r);
     return e->ops->latest(e, r, array, version, shape);
+}
+
+bool
+pyri_engine_has_marks(const pyri_engine *e)
+{
+    return e->ops->marked != NULL;
+}
+
+int
+pyri_engine_marked(pyri_engine *e, pyri_reader *r, uint64_t array,
+                   uint64_t *version, uint64_t *shape, uint64_t *mark)
+{
+    assert(r);
+    return e->ops->marked(e, r, array, version, shape, mark);
 }
 
 int

@@ -64,16 +64,17 @@ typedef enum pyri_edit_kind {
     PYRI_EDIT_ARRAY,  /* a new version manager, see below; PYR_EEXIST */
     PYRI_EDIT_FORGET, /* mark a published version, not the latest, as
                          forgotten; nothing if it is or has gone already */
-    PYRI_EDIT_KEPT    /* PYR_ENOVERSION if it is forgotten or has gone */
+    PYRI_EDIT_KEPT,   /* PYR_ENOVERSION if it is forgotten or has gone */
+    PYRI_EDIT_MARK    /* set the mark of an array; see marked() */
 } pyri_edit_kind;
 
 typedef struct pyri_edit {
     pyri_edit_kind kind;
     pyri_bytes key, value;
-    /* for the last three only: */
+    /* for the last four only: */
     uint64_t array;        /* id */
     uint64_t version;      /* that is meant; of PYRI_EDIT_ARRAY the one that
-                              counts as published */
+                              counts as published, of PYRI_EDIT_MARK the mark */
     int ndim;
     const uint64_t *shape; /* as of that version */
 } pyri_edit;
@@ -295,6 +296,11 @@ typedef struct pyri_engine_ops {
      * PYR_ENOTFOUND if there is no such version manager. */
     int (*latest)(pyri_engine *e, pyri_reader *r, uint64_t array,
                   uint64_t *version, uint64_t *shape);
+    /* The same, and the array's mark: a number below 2^56, 0 at first, that
+     * comes along for nothing, for what every writer must notice. NULL: the
+     * engine has no marks, and refuses PYRI_EDIT_MARK. */
+    int (*marked)(pyri_engine *e, pyri_reader *r, uint64_t array,
+                  uint64_t *version, uint64_t *shape, uint64_t *mark);
     /* Give the next version, and tell what is in flight below it. */
     int (*take)(pyri_engine *e, const pyri_take *take, pyri_ticket *ticket,
                 pyri_flights *below);
@@ -366,6 +372,7 @@ struct pyri_engine {
     bool readonly;
     pyr_durability durability;
     unsigned lease_ms;
+    char *kernels; /* directory, or NULL; set by pyri_engine_open() */
 };
 
 /* Open the engine that a URL names. */
@@ -390,6 +397,9 @@ int pyri_engine_get_blobs(pyri_engine *e, pyri_reader *r, pyri_blob_get *gets,
                           size_t n);
 int pyri_engine_latest(pyri_engine *e, pyri_reader *r, uint64_t array,
                        uint64_t *version, uint64_t *shape);
+bool pyri_engine_has_marks(const pyri_engine *e);
+int pyri_engine_marked(pyri_engine *e, pyri_reader *r, uint64_t array,
+                       uint64_t *version, uint64_t *shape, uint64_t *mark);
 int pyri_engine_take(pyri_engine *e, const pyri_take *take,
                      pyri_ticket *ticket, pyri_flights *below);
 int pyri_engine_renew(pyri_engine *e, pyri_ticket *ticket);

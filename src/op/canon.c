@@ -62,16 +62,16 @@ print_args(const pyri_parse *p, const pyri_node *node, const char *name,
 }
 
 static void
-print_call(const pyri_parse *p, pyri_buf *b)
+print_call(const pyri_parse *p, const pyri_node *node, pyri_buf *b)
 {
-    const pyri_call *c = &p->out->call;
+    const pyri_call *c = &p->out->call[node->whole];
     add(b, c->name);
     add(b, "(");
     for (int i = 0; i < c->n; i++) {
         add(b, i ? ", " : "");
         add(b, c->param[i].key);
         add(b, "=");
-        print(p, p->params[i], PREC_OR, b);
+        print(p, p->params[node->whole][i], PREC_OR, b);
     }
     add(b, ")");
 }
@@ -107,7 +107,7 @@ print_atom(const pyri_parse *p, const pyri_node *node, pyri_buf *b)
         break;
     case NODE_FUNCTION: print_args(p, node, node->function->name, b); break;
     case NODE_REDUCE: print_args(p, node, node->reducer->name, b); break;
-    default: print_call(p, b); break;
+    default: print_call(p, node, b); break;
     }
 }
 

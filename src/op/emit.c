@@ -72,11 +72,14 @@ static void
 drop_sources(pyri_parse *p, pyri_program *out, const bool *source)
 {
     uint8_t now[PYRI_OP_MAX_SOURCES] = {0}, n = 1;
+    uint16_t calls = out->calls;
+    out->calls = 0;
     for (int i = 1; i < out->sources; i++) {
         now[i] = n;
         if (source[i]) {
             uint64_t version = out->version[i];
             out->version[i] = 0;
+            out->calls |= (uint16_t)((calls >> i & 1) << n);
             out->version[n++] = version;
         } else {
             out->version[i] = 0;

@@ -11,6 +11,7 @@
 
 #include "base/fail.h"
 #include "op/blocks.h"
+#include "op/narrow.h"
 #include "op/verify.h"
 
 #include <string.h>
@@ -228,6 +229,8 @@ pyri_program_run(const pyri_program *p, int ndim, const pyri_box *box,
     if ((err = check_cells(p, ndim, box, &cells)) < 0)
         return err;
     machine m = machine_of(p, ndim, box, src, reg);
+    if (pyri_narrow_run(p, m.lanes, cells, m.src, out_type, out))
+        return 0;
     pyri_cast_fn *store = m.lanes->store[p->kind][out_type];
     bool native = is_native(p->kind, out_type) && writes_anywhere(p, out);
     uint8_t *to = (uint8_t *)out;

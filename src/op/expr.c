@@ -114,16 +114,30 @@ read_reduction(pyri_parse *p, const pyri_node *node)
     return 0;
 }
 
-static int
-read_call(pyri_parse *p)
+static bool
+same_call(const pyri_call *a, const pyri_call *b)
 {
-    pyri_call *c = &p->out->call;
-    int err;
-    for (int i = 0; i < c->n; i++)
-        if ((err = constant_of(p, p->params[i], "a parameter", &c->param[i])) <
-            0)
+    bool same = a->n == b->n && strcmp(a->name, b->name) == 0;
+    for (int i = 0; i < a->n && same; i++)
+        same = strcmp(a->param[i].key, b->param[i].key) == 0 &&
+               a->param[i].kind == b->param[i].kind &&
+               a->param[i].bits == b->param[i].bits;
+    return same;
+}
+
+int
+pyri_call_read(pyri_parse *p, const pyri_node *node)
+{
+    pyri_call *call = p->out->call;
+    int which = (int)node->whole, err;
+    for (int i = 0; i < call[which].n; i++)
+        if ((err = constant_of(p, p->params[which][i], "a parameter",
+                               &call[which].param[i])) < 0)
             return err;
-    return 0;
+    for (int i = 0; i < which; i++)
+        if (same_call(&call[i], &call[which]))
+            return i;
+    return which;
 }
 
 /* --- all of it ------------------------------------------------------------ */
@@ -136,10 +150,7 @@ compile(pyri_parse *p, pyri_buf *canon)
     if (err < 0 || (err = pyri_lower(p)) < 0)
         return err;
     const pyri_node *node = &p->node[root];
-    if (node->what == NODE_CALL) {
-        out->form = PYRI_FORM_CALL;
-        err = read_call(p);
-    } else if (node->what == NODE_REDUCE) {
+    if (node->what == NODE_REDUCE) {
         out->form = PYRI_FORM_REDUCE;
         if ((err = read_reduction(p, node)) == 0)
             err = pyri_emit(p, p->value_of[node->arg[0]], &out->program);

@@ -19,6 +19,12 @@ typedef void pyri_lane_fn(void *d, const void *a, const void *b, const void *c,
 /* n cells of a type to or from 8 bytes each. */
 typedef void pyri_cast_fn(void *d, const void *s, size_t n);
 
+/* Loops over integers of fewer bits; as below, NULL where there is none. */
+typedef struct pyri_narrow {
+    pyri_lane_fn *op[PYRI_OPS][8];
+    pyri_cast_fn *load[PYRI_OP_TYPES], *store[PYRI_OP_TYPES];
+} pyri_narrow;
+
 typedef struct pyri_lanes {
     /* By instruction, and by which arguments are constants: bit k is arg[k].
      * NULL: there is no such variant. */
@@ -26,6 +32,7 @@ typedef struct pyri_lanes {
     pyri_cast_fn *load_w[PYRI_OP_TYPES]; /* NULL: of reals */
     pyri_cast_fn *load_f[PYRI_OP_TYPES];
     pyri_cast_fn *store[PYRI_OP_KINDS][PYRI_OP_TYPES];
+    const pyri_narrow *narrow_16, *narrow_32;
 
     /* For reductions; n is at most PYRI_OP_CELLS. */
     double (*sum)(const void *v, size_t n);

@@ -159,6 +159,8 @@ pyri_lex(pyri_parse *p)
 {
     while (*p->at == ' ' || (*p->at >= '\t' && *p->at <= '\r'))
         p->at++;
+    if (*p->at == '#') /* a remark */
+        p->at += strlen(p->at);
     p->column = (unsigned)(p->at - p->text) + 1;
     if (*p->at == 0) {
         p->token = TOK_END;

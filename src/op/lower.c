@@ -36,20 +36,31 @@ constant(pyri_parse *p, const pyri_constant *c)
     return v;
 }
 
-/* The number of a source, which is added if it is new. */
+/* The number of a source, which is added if it is new: x, another snapshot, or
+ * what a kernel makes. */
 static int
 source_of(pyri_parse *p, const pyri_node *node)
 {
     pyri_program *out = &p->out->program;
-    if (!node->snapshot)
+    bool call = node->what == NODE_CALL;
+    uint64_t which = node->whole;
+    if (!call && !node->snapshot)
         return 0;
+    if (call) {
+        int found = pyri_call_read(p, node);
+        if (found < 0)
+            return found;
+        which = (uint64_t)found;
+    }
     for (int i = 1; i < out->sources; i++)
-        if (out->version[i] == node->whole)
+        if (out->version[i] == which && (out->calls >> i & 1) == call)
             return i;
     if (out->sources == PYRI_OP_MAX_SOURCES)
-        return pyri_parse_fail(p, node->column, "more than %d snapshots",
+        return pyri_parse_fail(p, node->column,
+                               "more than %d snapshots and kernels",
                                PYRI_OP_MAX_SOURCES - 1);
-    out->version[out->sources] = node->whole;
+    out->version[out->sources] = which;
+    out->calls |= (uint16_t)(call << out->sources);
     return out->sources++;
 }
 
@@ -57,7 +68,7 @@ source_of(pyri_parse *p, const pyri_node *node)
 static int
 leaf(pyri_parse *p, const pyri_node *node)
 {
-    bool cell = node->what == NODE_CELL;
+    bool cell = node->what != NODE_COORD;
     int index = cell ? source_of(p, node) : node->token;
     int v = index < 0 ? index : pyri_value_whole(p, PYRI_INT, 0);
     if (v < 0)
@@ -345,11 +356,12 @@ lower_node(pyri_parse *p, const pyri_node *node)
     case NODE_REAL: return pyri_value_real(p, node->real);
     case NODE_CONSTANT: return constant(p, node->constant);
     case NODE_CELL:
+    case NODE_CALL:
     case NODE_COORD: return leaf(p, node);
     case NODE_UNARY: return unary(p, node, a);
     case NODE_BINARY: return binary(p, node, a, b);
     case NODE_FUNCTION: return function(p, node);
-    default: return 0; /* reductions and calls have no value; expr.c */
+    default: return 0; /* reductions have no value; expr.c */
     }
 }
 

@@ -10,7 +10,7 @@
  *
  * No I/O, no threads, no globals. Parsing allocates a bounded amount and gives
  * it back; everything that a storage node does - decode, run, reduce, merge -
- * allocates nothing (it takes about 90 KiB of stack), and is safe whatever
+ * allocates nothing (it takes about 160 KiB of stack), and is safe whatever
  * bytes it is given. The language is told in docs/expressions.md.
  */
 #ifndef PYRI_OP_OP_H
@@ -29,6 +29,7 @@ enum {
     PYRI_OP_MAX_SOURCES = 16, /* x, and 15 other snapshots */
     PYRI_OP_MAX_CODE = 512,   /* instructions */
     PYRI_OP_MAX_BINS = 65536,
+    PYRI_EXPR_MAX_CALLS = 8, /* of kernels */
     PYRI_CALL_MAX_PARAMS = 16,
     PYRI_CALL_MAX_NAME = 63
 };
@@ -58,6 +59,8 @@ typedef struct pyri_program {
     bool uses_x;    /* src[0] is read; the others always are */
     bool identity;  /* it is just `x` */
     uint16_t axes;  /* bit k: coordinate ik is used */
+    uint16_t calls; /* bit s: source s is cells that a kernel makes of x;
+                       version[s] is which call of the expression */
     uint16_t code_size;
     uint32_t cost; /* about this many ns for 1000 cells; a rough guess */
     uint64_t version[PYRI_OP_MAX_SOURCES]; /* of sources 1, 2, ...; [0]: 0 */
@@ -65,7 +68,8 @@ typedef struct pyri_program {
     pyri_instr code[PYRI_OP_MAX_CODE];
 } pyri_program;
 
-/* Append its bytes to b; ask pyri_buf_check(). The layout is in program.c. */
+/* Append its bytes to b; ask pyri_buf_check(). The layout is in program.c. Not
+ * of a program with calls: kernels have no bytes. */
 void pyri_program_encode(const pyri_program *p, pyri_buf *b);
 /*
  * From bytes of any origin. 0, and then it is safe to run, or PYR_ECORRUPT, or
@@ -268,9 +272,8 @@ void pyri_quantile_finish(const pyri_quantile *q, pyri_value *out);
 /* --- expressions (expr.c) ------------------------------------------------- */
 
 typedef enum pyri_expr_form {
-    PYRI_FORM_CELLS,  /* a value per cell */
-    PYRI_FORM_REDUCE, /* one value of all cells */
-    PYRI_FORM_CALL    /* name(key=value, ...): a kernel to be found by name */
+    PYRI_FORM_CELLS, /* a value per cell */
+    PYRI_FORM_REDUCE /* one value of all cells */
 } pyri_expr_form;
 
 typedef struct pyri_param {
@@ -280,6 +283,8 @@ typedef struct pyri_param {
     double real;   /* the value, or the nearest to it */
 } pyri_param;
 
+/* name(key=value, ...): a kernel to be found by name. Its cells are a source of
+ * the program, beside x and the other snapshots. */
 typedef struct pyri_call {
     char name[PYRI_CALL_MAX_NAME + 1];
     int n;
@@ -290,7 +295,8 @@ typedef struct pyri_expr {
     pyri_expr_form form;
     pyri_program program;     /* of cells, and of what is reduced */
     pyri_reduction reduction; /* if form is PYRI_FORM_REDUCE */
-    pyri_call call;           /* if form is PYRI_FORM_CALL */
+    int calls; /* those that a source is made by, and maybe some that not */
+    pyri_call call[PYRI_EXPR_MAX_CALLS];
 } pyri_expr;
 
 /* Where a text is wrong. */

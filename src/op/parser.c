@@ -125,28 +125,31 @@ call_reducer(pyri_parse *p, const pyri_reducer *r, unsigned column,
 static int
 call_kernel(pyri_parse *p, const char *name, unsigned column, const args *a)
 {
-    pyri_call *c = &p->out->call;
+    int which = p->out->calls;
     if (a->n > 0 && !a->named)
         return pyri_parse_fail(p, column,
                                "no function is called '%s' (kernels take "
                                "parameters as name=value)",
                                name);
-    int node = new_special(p, NODE_CALL, column);
+    int node = new_node(p, NODE_CALL, column);
     if (node < 0)
         return node;
+    pyri_call *c = &p->out->call[which];
     memcpy(c->name, name, strlen(name) + 1);
     c->n = a->n;
     for (int i = 0; i < a->n; i++)
-        p->params[i] = (uint16_t)a->node[i];
+        p->params[which][i] = (uint16_t)a->node[i];
+    p->node[node].whole = (uint64_t)which;
+    p->out->calls++;
     return node;
 }
 
-/* `key =` was seen to be next; the key is kept in the call, of which there can
- * be only one. */
+/* `key =` was seen to be next; the key is kept in the call, inside which there
+ * is no other. */
 static int
 parse_key(pyri_parse *p, int n)
 {
-    pyri_call *c = &p->out->call;
+    pyri_call *c = &p->out->call[p->out->calls];
     int err;
     if (n >= PYRI_CALL_MAX_PARAMS)
         return pyri_parse_fail(p, p->column, "more than %d parameters",
@@ -176,7 +179,7 @@ parse_arg(pyri_parse *p, bool plain, args *a)
 {
     int err;
     if (is_key(p)) {
-        if (plain || (a->n > 0 && !a->named) || p->special >= 0)
+        if (plain || (a->n > 0 && !a->named))
             return pyri_parse_fail(p, p->column,
                                    "name=value is for kernels only, and for "
                                    "all their parameters");
@@ -221,9 +224,17 @@ parse_call(pyri_parse *p, const char *name, unsigned column)
     const pyri_function *f = pyri_function_named(name);
     const pyri_reducer *r = pyri_reducer_named(name);
     args a = {0};
-    int err = parse_args(p, f || r, &a);
+    bool kernel = !f && !r;
+    if (kernel && p->in_call)
+        return pyri_parse_fail(p, column, "a parameter must be a constant");
+    if (kernel && p->out->calls == PYRI_EXPR_MAX_CALLS)
+        return pyri_parse_fail(p, column, "more than %d kernels",
+                               PYRI_EXPR_MAX_CALLS);
+    p->in_call |= kernel;
+    int err = parse_args(p, !kernel, &a);
     if (err < 0)
         return err;
+    p->in_call &= !kernel;
     if (f && !(r && a.n == 1)) /* min and max of one thing reduce it */
         return call_function(p, f, column, &a);
     return r ? call_reducer(p, r, column, &a)

@@ -26,6 +26,7 @@
 #include "base/fail.h"
 #include "op/verify.h"
 
+#include <assert.h>
 #include <string.h>
 
 enum { LAYOUT = 1, INSTR_BYTES = 5 };
@@ -36,6 +37,7 @@ pyri_program_encode(const pyri_program *p, pyri_buf *b)
     const uint8_t head[10] = {
         'P',     'X',       LAYOUT,     (uint8_t)p->cell, (uint8_t)p->kind,
         p->regs, p->consts, p->sources, p->result,        0};
+    assert(p->calls == 0);
     pyri_buf_add(b, head, sizeof head);
     pyri_buf_u16(b, p->code_size);
     for (int i = 1; i < p->sources; i++)

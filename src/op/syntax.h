@@ -136,7 +136,7 @@ typedef struct pyri_node {
     uint16_t arg[PYRI_NODE_ARGS];
     uint32_t column;
     union {
-        uint64_t whole;
+        uint64_t whole; /* also which call */
         double real;
         const pyri_function *function;
         const pyri_reducer *reducer;
@@ -181,8 +181,10 @@ typedef struct pyri_parse {
 
     /* parser.c */
     int depth, nodes;
-    int special;                           /* the reduction or call, or -1 */
-    uint16_t params[PYRI_CALL_MAX_PARAMS]; /* nodes of a call's values */
+    int special;  /* the reduction, or -1 */
+    bool in_call; /* among the parameters of a kernel */
+    /* nodes of the parameters of calls */
+    uint16_t params[PYRI_EXPR_MAX_CALLS][PYRI_CALL_MAX_PARAMS];
     pyri_node node[PYRI_EXPR_MAX_NODES];
 
     /* lower.c */
@@ -202,6 +204,9 @@ int pyri_parse_fail(pyri_parse *p, unsigned column, const char *format, ...)
 int pyri_lex(pyri_parse *p);
 /* The whole text: returns the root, or PYR_EINVAL. */
 int pyri_parse_text(pyri_parse *p);
+/* The parameters of a call are known: note them. Returns the number of the
+ * first call that is the same, or PYR_EINVAL. */
+int pyri_call_read(pyri_parse *p, const pyri_node *node);
 /* Values of all nodes; each node's one is in value_of. */
 int pyri_lower(pyri_parse *p);
 /* The program that computes a value. */

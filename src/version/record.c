@@ -14,6 +14,7 @@
  *       8   time, ns since 1970
  *  varint   label of the source version, of computed ones
  *  string   who    string  message    string  expression
+ *  string   handlers that the cells went through; left out if there are none
  */
 #include "version/version.h"
 
@@ -50,6 +51,8 @@ pyri_record_encode(const pyri_record *r, pyri_buf *out)
     pyri_buf_str(out, r->who ? r->who : "");
     pyri_buf_str(out, r->message ? r->message : "");
     pyri_buf_str(out, r->expression ? r->expression : "");
+    if (r->handlers && *r->handlers)
+        pyri_buf_str(out, r->handlers);
     if (out->failed)
         return;
     pyri_store64(out->data + start,
@@ -106,6 +109,9 @@ pyri_record_decode(pyri_bytes bytes, pyri_record *r)
     size_t who = keep_text(&r->texts, pyri_cursor_str(&c));
     size_t message = keep_text(&r->texts, pyri_cursor_str(&c));
     size_t expression = keep_text(&r->texts, pyri_cursor_str(&c));
+    bool more = !c.failed && c.at < c.end;
+    size_t handlers = keep_text(&r->texts, more ? pyri_cursor_str(&c)
+                                                : (pyri_bytes){"", 0});
     if ((err = pyri_buf_check(&r->texts, "the record of a version")) < 0)
         goto fail;
     if (c.failed) {
@@ -115,6 +121,7 @@ pyri_record_decode(pyri_bytes bytes, pyri_record *r)
     r->who = (const char *)r->texts.data + who;
     r->message = (const char *)r->texts.data + message;
     r->expression = (const char *)r->texts.data + expression;
+    r->handlers = (const char *)r->texts.data + handlers;
     return 0;
 fail:
     pyri_record_fini(r);

@@ -121,8 +121,8 @@ typedef struct pyri_record {
     pyri_claim claim;
     int64_t time_ns;
     uint64_t source; /* label, of computed ones */
-    pyri_buf texts;  /* who, message, expression; each ended by zero */
-    const char *who, *message, *expression;
+    pyri_buf texts;  /* who, message, ...; each ended by zero */
+    const char *who, *message, *expression, *handlers;
 } pyri_record;       /* zero-initialise; end with pyri_record_fini() */
 
 void pyri_record_fini(pyri_record *r);

@@ -25,7 +25,7 @@ OTHER = ">" if NATIVE == "<" else "<"
 CODES = {"i8": "b", "u8": "B", "i16": "h", "u16": "H", "i32": "i", "u32": "I",
          "i64": "q", "u64": "Q", "f32": "f", "f64": "d"}
 VERBS = ["init", "create", "write", "append", "read", "compute", "reduce",
-         "stat", "ls", "info",
+         "handler", "stat", "ls", "info",
          "log", "diff", "last", "tag", "clone", "resize", "attrs", "wait",
          "forget", "reclaim", "verify", "repair", "copy", "status"]
 tests = []
@@ -148,6 +148,17 @@ def fill_counting():
     values = [10 * r + c for r in range(4) for c in range(6)]
     save("count.npy", array_npy("i32", (4, 6), values))
     equal(text("write", "s", "t", "count.npy"), "1\n")
+
+
+def with_kernels():
+    """The environment, with the shipped kernels where they can be used."""
+    os.mkdir("kernels", 0o755)
+    os.chmod("kernels", 0o755)
+    for name in ["gain.so", "median3.so"]:
+        to = os.path.join("kernels", name)
+        shutil.copyfile(os.path.join(os.environ["PYR_TEST_KERNELS"], name), to)
+        os.chmod(to, 0o644)
+    return dict(os.environ, PYRAMID_KERNELS=os.path.abspath("kernels"))
 
 
 # --- help ------------------------------------------------------------------
@@ -633,6 +644,55 @@ def compute_makes_a_version_of_another():
     lines = done.stderr.decode().split("\n")
     check(lines[0].startswith("pyramid: compute: column 5: 'y' is unknown"))
     equal(lines[1:], ["    x + y", "        ^", ""])
+
+
+@test
+def kernels_are_called_by_name():
+    env = with_kernels()
+    fill_counting()
+    equal(text("compute", "s", "t", "x - gain(factor=0.5)", env=env), "2\n")
+    check("by x - gain(factor=0.5)  # gain 1.0" in text("log", "s", "t"))
+    equal(text("compute", "s", "t", "median3()", "--version", "1",
+               "--box", "1:3,1:3", env=env), "3\n")
+    equal(parsed("read", "s", "t", "--box", "1:3,1:3")["cells"],
+          [[11, 12], [21, 22]])
+    equal(text("reduce", "s", "t", "max(abs(x - median3()))", "--version", "1",
+               env=env), "1\n")
+    bad(1, "compute", "s", "t", "gain(faktor=2)", says="'faktor'", env=env)
+    bad(1, "compute", "s", "t", "nowhere()", says="'nowhere'", env=env)
+    bad(1, "compute", "s", "t", "gain()", says="off",
+        env=dict(env, PYRAMID_KERNELS=""))
+    bad(1, "compute", "s", "t", "gain()", says="absolute",
+        env=dict(env, PYRAMID_KERNELS="kernels"))
+    equal(parsed("info", "s", "t")["latest"], 3)
+
+
+@test
+def handlers_are_added_listed_and_removed():
+    fill_counting()
+    equal(text("handler", "add", "s", "t", "on-write", "where(x>10,10,x)"),
+          "1\n")
+    equal(parsed("handler", "add", "s", "t", "on-write", "x+1"), {"added": 2})
+    listed = parsed("handler", "ls", "s", "t")
+    equal([(h["number"], h["event"], h["function"]) for h in listed],
+          [(1, "on-write", "where(x > 10, 10, x)"), (2, "on-write", "x + 1")])
+    check("1  " in text("handler", "ls", "s", "t"))
+    good("write", "s", "t", "count.npy")
+    equal(parsed("stat", "s", "t")["max"], 11)
+    equal(parsed("log", "s", "t")[0]["handlers"],
+          "where(x > 10, 10, x); x + 1")
+    check("through where(x > 10, 10, x); x + 1" in text("log", "s", "t"))
+    good("handler", "rm", "s", "t", "1")
+    bad(1, "handler", "rm", "s", "t", "1", says="handler 1")
+    bad(2, "handler", "rm", "s", "t", "one", says="'one'")
+    bad(2, "handler", "add", "s", "t", "on-read", "x", says="on-read")
+    bad(2, "handler", "fly", "s", "t", says="fly")
+    bad(2, "handler", "ls", "s", "t", "u", says="STORE ARRAY")
+    bad(1, "handler", "add", "s", "t", "on-write", "x@1", says="forgotten")
+    done = run("handler", "add", "s", "t", "on-write", "x + y")
+    check(done.returncode == 2 and b"column 5" in done.stderr)
+    good("write", "s", "t", "count.npy")
+    equal(parsed("stat", "s", "t")["max"], 36)
 
 
 @test

@@ -91,7 +91,7 @@ what_makes_no_sense_is_refused_with_a_caret(void)
     FAILS(PYR_EINVAL, pyr_compute(array, 0, zero, all, NULL, &made));
     FAILS(PYR_EINVAL, pyr_compute(array, 0, NULL, all, "x", &made));
     FAILS(PYR_EINVAL, pyr_compute(NULL, 0, zero, all, "x", &made));
-    FAILS(PYR_EUNSUPPORTED, pyr_compute(array, 0, zero, all, "blur()", &made));
+    FAILS(PYR_EKERNEL, pyr_compute(array, 0, zero, all, "blur()", &made));
     FAILS(PYR_EBOUNDS, pyr_compute(array, 0, zero, more, "x", &made));
     FAILS(PYR_EBOUNDS, pyr_compute(array, 0, (uint64_t[1]){UINT64_MAX}, all,
                                    "x", &made));

@@ -90,10 +90,11 @@ check_stats(thing *t, uint64_t v, char *why, size_t room)
 static bool
 check_records(thing *t, char *why, size_t room)
 {
-    story_walk tags = {.t = t}, history = {.t = t};
+    story_walk tags = {.t = t}, history = {.t = t}, handlers = {.t = t};
     char *text = NULL;
     if (pyr_attributes(t->array, &text) < 0 ||
         pyr_tags(t->array, story_see_tag, &tags) < 0 ||
+        pyr_handler_list(t->array, story_see_handler, &handlers) < 0 ||
         pyr_history(t->array, 0, PYR_LATEST, story_see_change, &history) < 0) {
         free(text);
         return differs(why, room, "%s: %s", t->name, pyr_errmsg());
@@ -104,6 +105,8 @@ check_records(thing *t, char *why, size_t room)
         return differs(why, room, "%s: other attributes", t->name);
     if (tags.wrong || tags.n != (uint64_t)t->ntags)
         return differs(why, room, "%s: other tags", t->name);
+    if (handlers.wrong || handlers.n != (uint64_t)t->nhandlers)
+        return differs(why, room, "%s: other handlers", t->name);
     if (history.wrong || history.n != t->m.n)
         return differs(why, room, "%s: another history", t->name);
     return true;

@@ -20,7 +20,12 @@
 
 #include <limits.h>
 
-enum { STORY_THINGS = 5, STORY_TAGS = 4, STORY_VERSIONS = 512 };
+enum {
+    STORY_THINGS = 5,
+    STORY_TAGS = 4,
+    STORY_HANDLERS = 3,
+    STORY_VERSIONS = 512
+};
 
 typedef struct thing {
     char name[32];
@@ -29,6 +34,8 @@ typedef struct thing {
     int ntags;
     char tags[STORY_TAGS][16];
     uint64_t tagged[STORY_TAGS];
+    int nhandlers; /* each adds 1 to what is stored */
+    unsigned handlers[STORY_HANDLERS], had_handlers; /* numbers; ever */
     bool clone;
     bool gone[STORY_VERSIONS]; /* forgotten */
     pyr_array *array; /* open, or NULL */

@@ -3,15 +3,9 @@
  */
 #include "support/story_ops.h"
 
-#include <math.h>
-
 enum { SMALL = 12, MOST = 96, MAX_PARTS = 3 };
 
 /* --- calls, arrays, cells ------------------------------------------------ */
-
-#define CALL(w, err, call)                                                     \
-    ((w)->enter ? (w)->enter() : (void)0, (err) = (call),                      \
-     (w)->leave ? (w)->leave() : (void)0)
 
 int
 story_open_thing(world *w, thing *t)
@@ -22,14 +16,14 @@ story_open_thing(world *w, thing *t)
     return err;
 }
 
-static thing *
-any_thing(world *w)
+thing *
+story_any_thing(world *w)
 {
     return &w->things[rng_below(&w->r, (uint64_t)w->nthings)];
 }
 
-static const uint64_t *
-shape_of(const thing *t)
+const uint64_t *
+story_shape_of(const thing *t)
 {
     return t->m.snaps[t->m.n - 1].shape;
 }
@@ -53,8 +47,20 @@ make_cells(world *w, const thing *t, uint64_t n)
     return cells;
 }
 
+/* What handlers make of cells before they are stored. */
 static void
-any_box(world *w, const uint64_t *shape, uint64_t offset[2], uint64_t size[2])
+handle(const thing *t, void *cells, uint64_t n)
+{
+    for (uint64_t i = 0; i < n && t->nhandlers; i++)
+        if (t->m.type == PYR_F64)
+            ((double *)cells)[i] += t->nhandlers;
+        else
+            ((int32_t *)cells)[i] += t->nhandlers;
+}
+
+void
+story_any_box(world *w, const uint64_t *shape, uint64_t offset[2],
+              uint64_t size[2])
 {
     bool whole = rng_once_in(&w->r, 3);
     for (int d = 0; d < 2; d++) {
@@ -63,8 +69,8 @@ any_box(world *w, const uint64_t *shape, uint64_t offset[2], uint64_t size[2])
     }
 }
 
-static uint64_t
-any_version(world *w, const thing *t)
+uint64_t
+story_any_version(world *w, const thing *t)
 {
     uint64_t v = rng_below(&w->r, t->m.n);
     while (t->gone[v])
@@ -133,15 +139,16 @@ run_create(world *w)
 static int
 run_write(world *w)
 {
-    thing *t = any_thing(w);
+    thing *t = story_any_thing(w);
     uint64_t offset[2], size[2], made = t->m.n;
-    any_box(w, shape_of(t), offset, size);
+    story_any_box(w, story_shape_of(t), offset, size);
     void *cells = make_cells(w, t, size[0] * size[1]);
     int err = story_open_thing(w, t);
     if (err == 0 && w->live)
         CALL(w, err, pyr_write(t->array, offset, size, cells, &made));
     if (err == 0) {
         err = made_is(made, t);
+        handle(t, cells, size[0] * size[1]);
         pyr_part part = {.offset = offset, .size = size, .buf = cells};
         model_write(&t->m, &part, 1);
     }
@@ -153,15 +160,15 @@ run_write(world *w)
 static int
 run_compute(world *w)
 {
-    thing *t = any_thing(w);
-    uint64_t v = any_version(w, t), offset[2], size[2], common[2];
+    thing *t = story_any_thing(w);
+    uint64_t v = story_any_version(w, t), offset[2], size[2], common[2];
     uint64_t made = t->m.n;
     for (int d = 0; d < 2; d++) {
         common[d] = t->m.snaps[v].shape[d];
-        if (shape_of(t)[d] < common[d])
-            common[d] = shape_of(t)[d];
+        if (story_shape_of(t)[d] < common[d])
+            common[d] = story_shape_of(t)[d];
     }
-    any_box(w, common, offset, size);
+    story_any_box(w, common, offset, size);
     pyr_part part = {.offset = offset, .size = size};
     part.buf = calloc(size[0] * size[1] + 1, t->m.cell);
     if (!part.buf)
@@ -173,6 +180,7 @@ run_compute(world *w)
              pyr_compute(t->array, v, offset, size, "x * 1", &made));
     if (err == 0) {
         err = made_is(made, t);
+        handle(t, part.buf, size[0] * size[1]);
         model_write(&t->m, &part, 1);
         t->m.snaps[t->m.n - 1].kind = PYR_KIND_COMPUTE;
     }
@@ -191,12 +199,12 @@ typedef struct list {
 static void
 any_list(world *w, const thing *t, list *l)
 {
-    const uint64_t *shape = shape_of(t);
+    const uint64_t *shape = story_shape_of(t);
     l->n = rng_from(&w->r, 2, MAX_PARTS);
     for (size_t i = 0; i < l->n; i++) {
         pyr_part *p = &l->parts[i];
         *p = (pyr_part){.offset = l->offset[i], .size = l->size[i]};
-        any_box(w, shape, l->offset[i], l->size[i]);
+        story_any_box(w, shape, l->offset[i], l->size[i]);
         uint64_t cells = l->size[i][0] * l->size[i][1];
         if (rng_once_in(&w->r, 2)) {
             for (int d = 0; d < 2; d++) {
@@ -213,6 +221,16 @@ any_list(world *w, const thing *t, list *l)
 }
 
 static void
+handle_list(const thing *t, list *l)
+{
+    for (size_t i = 0; i < l->n; i++) {
+        const pyr_part *p = &l->parts[i];
+        handle(t, p->buf,
+               p->count ? p->count[0] * p->count[1] : p->size[0] * p->size[1]);
+    }
+}
+
+static void
 free_list(list *l)
 {
     for (size_t i = 0; i < l->n; i++)
@@ -222,7 +240,7 @@ free_list(list *l)
 static int
 run_write_list(world *w)
 {
-    thing *t = any_thing(w);
+    thing *t = story_any_thing(w);
     list l;
     uint64_t made = t->m.n;
     any_list(w, t, &l);
@@ -232,6 +250,7 @@ run_write_list(world *w)
         CALL(w, err, pyr_write_list(t->array, l.parts, l.n, &options, &made));
     if (err == 0) {
         err = made_is(made, t);
+        handle_list(t, &l);
         model_write(&t->m, l.parts, l.n);
     }
     free_list(&l);
@@ -257,11 +276,11 @@ write_batch(thing *t, const list *l, uint64_t *made)
 static int
 run_batch(world *w)
 {
-    thing *t = any_thing(w);
+    thing *t = story_any_thing(w);
     list l = {.n = 2};
     uint64_t made = t->m.n;
     for (size_t i = 0; i < l.n; i++) {
-        any_box(w, shape_of(t), l.offset[i], l.size[i]);
+        story_any_box(w, story_shape_of(t), l.offset[i], l.size[i]);
         l.parts[i] = (pyr_part){.offset = l.offset[i],
                                 .size = l.size[i],
                                 .buf = make_cells(w, t,
@@ -272,6 +291,7 @@ run_batch(world *w)
         CALL(w, err, write_batch(t, &l, &made));
     if (err == 0) {
         err = made_is(made, t);
+        handle_list(t, &l);
         model_write(&t->m, l.parts, l.n);
     }
     free_list(&l);
@@ -281,11 +301,12 @@ run_batch(world *w)
 static int
 run_resize(world *w)
 {
-    thing *t = any_thing(w);
+    thing *t = story_any_thing(w);
     uint64_t shape[2], made = t->m.n;
-    for (int d = 0; d < 2; d++)
-        shape[d] = rng_from(&w->r, shape_of(t)[d] / 2 + 1,
-                            shape_of(t)[d] > MOST ? MOST : shape_of(t)[d] + 6);
+    for (int d = 0; d < 2; d++) {
+        uint64_t now = story_shape_of(t)[d];
+        shape[d] = rng_from(&w->r, now / 2 + 1, now > MOST ? MOST : now + 6);
+    }
     int err = story_open_thing(w, t);
     if (err == 0 && w->live)
         CALL(w, err, pyr_resize(t->array, shape, &made));
@@ -299,18 +320,19 @@ run_resize(world *w)
 static int
 run_append(world *w)
 {
-    thing *t = any_thing(w);
+    thing *t = story_any_thing(w);
     int axis = (int)rng_below(&w->r, 2);
     uint64_t count = rng_from(&w->r, 1, 5), made = t->m.n, want, at;
-    if (shape_of(t)[axis] > MOST)
+    if (story_shape_of(t)[axis] > MOST)
         return run_resize(w);
-    at = want = shape_of(t)[axis];
-    void *cells = make_cells(w, t, count * shape_of(t)[1 - axis]);
+    at = want = story_shape_of(t)[axis];
+    void *cells = make_cells(w, t, count * story_shape_of(t)[1 - axis]);
     int err = story_open_thing(w, t);
     if (err == 0 && w->live)
         CALL(w, err, pyr_append(t->array, axis, count, cells, &at, &made));
     if (err == 0) {
         err = at == want ? made_is(made, t) : STORY_WRONG;
+        handle(t, cells, count * story_shape_of(t)[1 - axis]);
         model_append(&t->m, axis, count, cells, &at);
     }
     free(cells);
@@ -324,8 +346,8 @@ run_clone(world *w)
 {
     if (w->nthings == STORY_THINGS)
         return 0;
-    thing *from = any_thing(w), *t = &w->things[w->nthings];
-    uint64_t v = any_version(w, from);
+    thing *from = story_any_thing(w), *t = &w->things[w->nthings];
+    uint64_t v = story_any_version(w, from);
     *t = (thing){.clone = true};
     snprintf(t->name, sizeof t->name, "cloned/%d", w->nthings);
     memcpy(t->attributes, from->attributes, sizeof t->attributes);
@@ -342,8 +364,8 @@ run_clone(world *w)
 static int
 run_tag(world *w)
 {
-    thing *t = any_thing(w);
-    uint64_t v = any_version(w, t);
+    thing *t = story_any_thing(w);
+    uint64_t v = story_any_version(w, t);
     int k = (int)rng_below(&w->r, STORY_TAGS);
     k = k > t->ntags ? t->ntags : k;
     char name[16];
@@ -362,7 +384,7 @@ run_tag(world *w)
 static int
 run_untag(world *w)
 {
-    thing *t = any_thing(w);
+    thing *t = story_any_thing(w);
     if (t->ntags == 0)
         return run_tag(w);
     int err = story_open_thing(w, t);
@@ -376,7 +398,7 @@ run_untag(world *w)
 static int
 run_set_attributes(world *w)
 {
-    thing *t = any_thing(w);
+    thing *t = story_any_thing(w);
     char text[64];
     snprintf(text, sizeof text, "{\"number\": %u}",
              (unsigned)rng_below(&w->r, 100000));
@@ -385,6 +407,38 @@ run_set_attributes(world *w)
         CALL(w, err, pyr_set_attributes(t->array, text));
     if (err == 0)
         memcpy(t->attributes, text, sizeof text);
+    return err;
+}
+
+static int
+run_handler_add(world *w)
+{
+    thing *t = story_any_thing(w);
+    unsigned number = t->had_handlers + 1;
+    if (t->nhandlers == STORY_HANDLERS)
+        return 0;
+    int err = story_open_thing(w, t);
+    if (err == 0 && w->live)
+        CALL(w, err, pyr_handler_add(t->array, PYR_ON_WRITE, "x+1", &number));
+    if (err == 0) {
+        err = number == ++t->had_handlers ? 0 : STORY_WRONG;
+        t->handlers[t->nhandlers++] = number;
+    }
+    return err;
+}
+
+static int
+run_handler_remove(world *w)
+{
+    thing *t = story_any_thing(w);
+    if (t->nhandlers == 0)
+        return run_handler_add(w);
+    int err = story_open_thing(w, t);
+    if (err == 0 && w->live)
+        CALL(w, err,
+             pyr_handler_remove(t->array, t->handlers[t->nhandlers - 1]));
+    if (err == 0)
+        t->nhandlers--;
     return err;
 }
 
@@ -402,7 +456,7 @@ has_tag(const thing *t, uint64_t v)
 static int
 run_forget(world *w)
 {
-    thing *t = any_thing(w);
+    thing *t = story_any_thing(w);
     uint64_t keep = rng_from(&w->r, 1, 3), n;
     int err = story_open_thing(w, t);
     if (err == 0 && w->live)
@@ -431,11 +485,12 @@ run_reclaim(world *w)
 static int
 run_usage(world *w)
 {
-    thing *t = any_thing(w);
+    thing *t = story_any_thing(w);
     pyr_usage usage;
     int err = story_open_thing(w, t);
     if (err == 0 && w->live)
-        CALL(w, err, pyr_version_usage(t->array, any_version(w, t), &usage));
+        CALL(w, err,
+             pyr_version_usage(t->array, story_any_version(w, t), &usage));
     return err;
 }
 
@@ -459,7 +514,7 @@ run_verify(world *w)
 static int
 run_array_open(world *w)
 {
-    thing *t = any_thing(w);
+    thing *t = story_any_thing(w);
     pyr_array_close(t->array);
     t->array = NULL;
     return story_open_thing(w, t);
@@ -468,9 +523,9 @@ run_array_open(world *w)
 static int
 run_read(world *w)
 {
-    thing *t = any_thing(w);
-    uint64_t v = any_version(w, t), offset[2], size[2];
-    any_box(w, t->m.snaps[v].shape, offset, size);
+    thing *t = story_any_thing(w);
+    uint64_t v = story_any_version(w, t), offset[2], size[2];
+    story_any_box(w, t->m.snaps[v].shape, offset, size);
     size_t bytes = size[0] * size[1] * t->m.cell;
     uint8_t *want = malloc(bytes + 1), *have = calloc(1, bytes + 1);
     model_read(&t->m, v,
@@ -489,7 +544,7 @@ run_read(world *w)
 static int
 run_read_list(world *w)
 {
-    thing *t = any_thing(w);
+    thing *t = story_any_thing(w);
     uint64_t v = t->m.n - 1;
     list want, have;
     rng before = w->r;
@@ -513,256 +568,6 @@ run_read_list(world *w)
     return err;
 }
 
-static bool
-near(double a, double b)
-{
-    return a == b || fabs(a - b) <= 1e-9 * (fabs(a) + fabs(b) + 1);
-}
-
-bool
-story_same_stats(const model *m, const pyr_stats *s, const model_stats *want)
-{
-    double lo = m->type == PYR_F64 ? want->min_f : (double)want->min_i;
-    double hi = m->type == PYR_F64 ? want->max_f : (double)want->max_i;
-    return s->count == want->count && s->not_fill == want->not_fill &&
-           s->min == lo && s->max == hi && near(s->sum, want->sum) &&
-           near(s->sum_squares, want->sum_squares);
-}
-
-static int
-run_stat(world *w)
-{
-    thing *t = any_thing(w);
-    uint64_t v = any_version(w, t), offset[2], size[2];
-    any_box(w, t->m.snaps[v].shape, offset, size);
-    model_stats want;
-    pyr_stats have = {0};
-    model_stat(&t->m, v, offset, size, &want);
-    int err = story_open_thing(w, t);
-    if (err == 0 && w->live) {
-        CALL(w, err, pyr_stat(t->array, v, offset, size, 0, &have));
-        if (err == 0 && !story_same_stats(&t->m, &have, &want))
-            err = STORY_WRONG;
-    }
-    return err;
-}
-
-static int
-run_reduce(world *w)
-{
-    thing *t = any_thing(w);
-    uint64_t v = any_version(w, t), offset[2], size[2];
-    any_box(w, t->m.snaps[v].shape, offset, size);
-    model_stats want;
-    pyr_value have = {0}, lowest = {0};
-    model_stat(&t->m, v, offset, size, &want);
-    int err = story_open_thing(w, t);
-    if (err == 0 && w->live) {
-        CALL(w, err,
-             pyr_reduce(t->array, v, offset, size, "sum(x * 1)", &have));
-        if (err == 0)
-            CALL(w, err,
-                 pyr_reduce(t->array, v, offset, size, "quantile(x, 0)",
-                            &lowest));
-        if (err == 0 && !near(have.real, want.sum))
-            err = STORY_WRONG;
-        double least = t->m.type == PYR_F64 ? want.min_f : (double)want.min_i;
-        if (err == 0 && want.count > want.nans && lowest.real != least)
-            err = STORY_WRONG;
-    }
-    return err;
-}
-
-typedef struct differences {
-    const model *m;
-    uint64_t a, b;
-    uint8_t *seen; /* a byte per cell of b's shape */
-} differences;
-
-static int
-note_difference(void *ctx, int ndim, const uint64_t *offset,
-                const uint64_t *size)
-{
-    differences *d = ctx;
-    const uint64_t *shape = d->m->snaps[d->b].shape;
-    for (uint64_t i = offset[0]; i < offset[0] + size[0] && i < shape[0]; i++)
-        for (uint64_t j = offset[1]; j < offset[1] + size[1] && j < shape[1];
-             j++)
-            d->seen[i * shape[1] + j] = 1;
-    return 0;
-}
-
-static bool
-all_differences_seen(const differences *d)
-{
-    const uint64_t *shape = d->m->snaps[d->b].shape;
-    for (uint64_t i = 0; i < shape[0] * shape[1]; i++) {
-        uint64_t index[2] = {i / shape[1], i % shape[1]};
-        if (model_inside(d->m, d->a, index) && !d->seen[i] &&
-            memcmp(model_cell(d->m, d->a, index), model_cell(d->m, d->b, index),
-                   d->m->cell) != 0)
-            return false;
-    }
-    return true;
-}
-
-static int
-run_diff(world *w)
-{
-    thing *t = any_thing(w);
-    differences d = {.m = &t->m,
-                     .a = any_version(w, t),
-                     .b = any_version(w, t)};
-    d.seen = calloc(1, t->m.snaps[d.b].ncells + 1);
-    int err = story_open_thing(w, t);
-    if (err == 0 && w->live) {
-        CALL(w, err, pyr_diff(t->array, d.a, d.b, note_difference, &d));
-        if (err == 0 && !all_differences_seen(&d))
-            err = STORY_WRONG;
-    }
-    free(d.seen);
-    return err;
-}
-
-static int
-run_last_change(world *w)
-{
-    thing *t = any_thing(w);
-    uint64_t v = any_version(w, t), offset[2], size[2], lo, hi, have = 0;
-    any_box(w, t->m.snaps[v].shape, offset, size);
-    model_last_change(&t->m, v, offset, size, &lo, &hi);
-    int err = story_open_thing(w, t);
-    if (err == 0 && w->live) {
-        CALL(w, err, pyr_last_change(t->array, v, offset, size, &have));
-        for (uint64_t i = 0; i < v; i++)
-            hi = t->gone[i] ? v : hi; /* who wrote it may be forgotten */
-        if (err == 0 && (have < lo || have > hi))
-            err = STORY_WRONG;
-    }
-    return err;
-}
-
-int
-story_see_change(void *ctx, const pyr_change *c)
-{
-    story_walk *k = ctx;
-    while (k->n + 1 < k->t->m.n && k->t->gone[k->n])
-        k->n++;
-    const model_snap *s = &k->t->m.snaps[k->n];
-    k->wrong |= c->version != k->n || c->shape[0] != s->shape[0] ||
-                c->shape[1] != s->shape[1];
-    k->n++;
-    return 0;
-}
-
-static int
-run_history(world *w)
-{
-    story_walk k = {.t = any_thing(w)};
-    thing *t = &w->things[k.t - w->things];
-    int err = story_open_thing(w, t);
-    if (err == 0 && w->live) {
-        CALL(w, err,
-             pyr_history(t->array, 0, PYR_LATEST, story_see_change, &k));
-        if (err == 0 && (k.wrong || k.n != t->m.n))
-            err = STORY_WRONG;
-    }
-    return err;
-}
-
-int
-story_see_tag(void *ctx, const char *tag, pyr_version version)
-{
-    story_walk *k = ctx;
-    bool found = false;
-    for (int i = 0; i < k->t->ntags; i++)
-        found |= strcmp(k->t->tags[i], tag) == 0 && k->t->tagged[i] == version;
-    k->wrong |= !found;
-    k->n++;
-    return 0;
-}
-
-static int
-run_tags(world *w)
-{
-    story_walk k = {.t = any_thing(w)};
-    thing *t = &w->things[k.t - w->things];
-    int err = story_open_thing(w, t);
-    if (err == 0 && w->live) {
-        CALL(w, err, pyr_tags(t->array, story_see_tag, &k));
-        if (err == 0 && (k.wrong || k.n != (uint64_t)t->ntags))
-            err = STORY_WRONG;
-    }
-    return err;
-}
-
-static int
-run_attributes(world *w)
-{
-    thing *t = any_thing(w);
-    char *text = NULL;
-    int err = story_open_thing(w, t);
-    if (err == 0 && w->live) {
-        CALL(w, err, pyr_attributes(t->array, &text));
-        if (err == 0 && strcmp(text, t->attributes) != 0)
-            err = STORY_WRONG;
-    }
-    free(text);
-    return err;
-}
-
-static int
-run_info(world *w)
-{
-    thing *t = any_thing(w);
-    pyr_info info;
-    int err = story_open_thing(w, t);
-    if (err == 0 && w->live) {
-        CALL(w, err, pyr_array_info(t->array, PYR_LATEST, &info));
-        if (err == 0 &&
-            (info.latest != t->m.n - 1 || info.shape[0] != shape_of(t)[0] ||
-             info.shape[1] != shape_of(t)[1]))
-            err = STORY_WRONG;
-    }
-    return err;
-}
-
-int
-story_see_name(void *ctx, const char *name)
-{
-    world *w = ((void **)ctx)[0];
-    int *n = ((void **)ctx)[1];
-    for (int i = 0; i < w->nthings; i++)
-        *n += strcmp(w->things[i].name, name) == 0 ? 1 : 0;
-    return 0;
-}
-
-static int
-run_arrays(world *w)
-{
-    int n = 0, err = 0;
-    void *ctx[2] = {w, &n};
-    if (w->live) {
-        CALL(w, err, pyr_arrays(w->store, story_see_name, ctx));
-        if (err == 0 && n != w->nthings)
-            err = STORY_WRONG;
-    }
-    return err;
-}
-
-static int
-run_status(world *w)
-{
-    pyr_status s;
-    int err = 0;
-    if (w->live) {
-        CALL(w, err, pyr_store_status(w->store, &s, NULL, NULL));
-        if (err == 0 && s.arrays != (uint64_t)w->nthings)
-            err = STORY_WRONG;
-    }
-    return err;
-}
-
 /* --- the table ----------------------------------------------------------- */
 
 const story_op story_ops[] = {
@@ -778,6 +583,8 @@ const story_op story_ops[] = {
     {"tag", STORY_CHANGES, 1, run_tag},
     {"untag", STORY_CHANGES, 1, run_untag},
     {"set_attributes", STORY_CHANGES, 1, run_set_attributes},
+    {"handler_add", STORY_CHANGES, 1, run_handler_add},
+    {"handler_remove", STORY_CHANGES, 1, run_handler_remove},
     {"forget", STORY_CHANGES, 2, run_forget},
     {"reclaim", STORY_CHANGES, 2, run_reclaim},
     {"usage", 0, 0, run_usage},
@@ -785,15 +592,16 @@ const story_op story_ops[] = {
     {"array_open", 0, 0, run_array_open},
     {"read", 0, 0, run_read},
     {"read_list", 0, 0, run_read_list},
-    {"stat", 0, 0, run_stat},
-    {"reduce", 0, 0, run_reduce},
-    {"diff", 0, 0, run_diff},
-    {"last_change", 0, 0, run_last_change},
-    {"history", 0, 0, run_history},
-    {"tags", 0, 0, run_tags},
-    {"attributes", 0, 0, run_attributes},
-    {"info", 0, 0, run_info},
-    {"arrays", 0, 0, run_arrays},
-    {"status", 0, 0, run_status},
+    {"stat", 0, 0, story_look_stat},
+    {"reduce", 0, 0, story_look_reduce},
+    {"diff", 0, 0, story_look_diff},
+    {"last_change", 0, 0, story_look_last_change},
+    {"history", 0, 0, story_look_history},
+    {"tags", 0, 0, story_look_tags},
+    {"handlers", 0, 0, story_look_handlers},
+    {"attributes", 0, 0, story_look_attributes},
+    {"info", 0, 0, story_look_info},
+    {"arrays", 0, 0, story_look_arrays},
+    {"status", 0, 0, story_look_status},
 };
 const int story_nops = sizeof story_ops / sizeof story_ops[0];

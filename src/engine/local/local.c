@@ -378,6 +378,20 @@ local_latest(pyri_engine *e, pyri_reader *r, uint64_t array, uint64_t *version,
 }
 
 static int
+local_marked(pyri_engine *e, pyri_reader *r, uint64_t array, uint64_t *version,
+             uint64_t *shape, uint64_t *mark)
+{
+    pyri_head head;
+    int err = pyri_meta_head(site_of(e), r->txn, array, &head);
+    if (err < 0)
+        return err;
+    *version = head.latest;
+    *mark = head.mark;
+    memcpy(shape, head.shape, (size_t)head.ndim * sizeof shape[0]);
+    return 0;
+}
+
+static int
 local_take(pyri_engine *e, const pyri_take *take, pyri_ticket *ticket,
            pyri_flights *below)
 {
@@ -536,6 +550,7 @@ const pyri_engine_ops pyri_engine_local = {
     .vouch = local_vouch,
     .drop_blobs = local_drop_blobs,
     .latest = local_latest,
+    .marked = local_marked,
     .take = local_take,
     .renew = local_renew,
     .flights = local_flights,

@@ -329,6 +329,7 @@ void pyri_futex_wake(_Atomic uint32_t *word);
 typedef struct pyri_head {
     uint64_t latest;
     int ndim;
+    uint64_t mark; /* below 2^56 */
     uint64_t shape[PYR_MAX_DIMS];
 } pyri_head;
 
@@ -367,6 +368,7 @@ int pyri_meta_get_version(pyri_site *s, pyri_reader *r, uint64_t array,
                           uint64_t version, pyri_version_get *out);
 /* PYR_ENOVERSION if that version is forgotten or has gone. */
 int pyri_meta_kept(pyri_site *s, struct MDB_txn *txn, const pyri_edit *e);
+int pyri_meta_mark(pyri_site *s, struct MDB_txn *txn, const pyri_edit *e);
 int pyri_meta_make_array(pyri_site *s, struct MDB_txn *txn,
                          const pyri_edit *e);
 /* Is this entry of the tree a version's, and whole? */

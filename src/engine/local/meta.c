@@ -3,7 +3,8 @@
  *
  * The environment STORE/meta has these databases:
  *
- *   main      'h' array          -> head: latest, ndim, shape[ndim], sum
+ *   main      'h' array          -> head: latest, ndim (1 byte) and mark (7),
+ *                                   shape[ndim], sum
  *   records   key                -> see records.c
  *   tree      array version      -> ndim (1 byte; plus 128: it is forgotten),
  *                                   shape[ndim], sum, provenance
@@ -278,7 +279,8 @@ static int
 decode_head(const MDB_val *v, uint64_t array, pyri_head *out)
 {
     const uint8_t *at = v->mv_data;
-    uint64_t ndim = v->mv_size < 16 ? 0 : pyri_load64(at + 8);
+    uint64_t word = v->mv_size < 16 ? 0 : pyri_load64(at + 8);
+    uint64_t ndim = word & 0xff;
     if (ndim < 1 || ndim > PYR_MAX_DIMS || v->mv_size != 24 + 8 * ndim ||
         pyri_load64(at + 16 + 8 * ndim) !=
             sum_of_head(array, at, (size_t)ndim))
@@ -286,6 +288,7 @@ decode_head(const MDB_val *v, uint64_t array, pyri_head *out)
                          (unsigned long long)array);
     out->latest = pyri_load64(at);
     out->ndim = (int)ndim;
+    out->mark = word >> 8;
     for (uint64_t d = 0; d < ndim; d++)
         out->shape[d] = pyri_load64(at + 16 + 8 * d);
     return 0;
@@ -320,7 +323,7 @@ pyri_meta_put_head(pyri_site *s, MDB_txn *txn, uint64_t array,
     uint8_t key[HEAD_KEY], value[MAX_HEAD];
     head_key(key, array);
     pyri_store64(value, head->latest);
-    pyri_store64(value + 8, (uint64_t)head->ndim);
+    pyri_store64(value + 8, (uint64_t)head->ndim | head->mark << 8);
     for (int d = 0; d < head->ndim; d++)
         pyri_store64(value + 16 + 8 * d, head->shape[d]);
     pyri_store64(value + 16 + 8 * head->ndim,
@@ -443,6 +446,17 @@ pyri_meta_make_array(pyri_site *s, MDB_txn *txn, const pyri_edit *e)
         return pyri_fail(PYR_EINVAL, "an array of %d dimensions", e->ndim);
     head = (pyri_head){.latest = e->version, .ndim = e->ndim};
     memcpy(head.shape, e->shape, (size_t)e->ndim * sizeof head.shape[0]);
+    return pyri_meta_put_head(s, txn, e->array, &head);
+}
+
+int
+pyri_meta_mark(pyri_site *s, MDB_txn *txn, const pyri_edit *e)
+{
+    pyri_head head = {0};
+    int err = pyri_meta_head(s, txn, e->array, &head);
+    if (err < 0)
+        return err;
+    head.mark = e->version;
     return pyri_meta_put_head(s, txn, e->array, &head);
 }
 

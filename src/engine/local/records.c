@@ -85,6 +85,8 @@ apply_edit(pyri_site *s, MDB_txn *txn, const pyri_edit *e)
         return pyri_erase_forget(s, txn, e);
     if (e->kind == PYRI_EDIT_KEPT)
         return pyri_meta_kept(s, txn, e);
+    if (e->kind == PYRI_EDIT_MARK)
+        return pyri_meta_mark(s, txn, e);
     if (e->key.size == 0 || e->key.size > PYRI_MAX_KEY)
         return pyri_fail(PYR_EINVAL, "a record's key cannot have %zu bytes",
                          e->key.size);

@@ -121,7 +121,8 @@ attach(const char *name, unsigned flags, const pyr_store_options *options,
     if (err < 0)
         return err;
     e->base = (pyri_engine){&pyri_engine_mem, (flags & PYR_OPEN_READONLY) != 0,
-                            e->store->durability, e->store->lease_ms};
+                            e->store->durability, e->store->lease_ms,
+                            NULL};
     e->store->handles++;
     pthread_mutex_lock(&e->store->lock);
     e->store->writers += !e->base.readonly;
@@ -280,6 +281,7 @@ apply_edit(pyri_mem_store *s, pyri_mem_batch *b, const pyri_edit *edit)
     case PYRI_EDIT_ARRAY: return pyri_mem_add_head(s, b, edit);
     case PYRI_EDIT_FORGET: return pyri_mem_forget(s, b, edit);
     case PYRI_EDIT_KEPT: return pyri_mem_kept(s, edit);
+    case PYRI_EDIT_MARK: break; /* it has none */
     }
     return pyri_fail(PYR_EINVAL, "unknown kind of edit: %d", (int)edit->kind);
 }

@@ -299,17 +299,36 @@ static void
 kernels_are_called_by_name(void)
 {
     OK(pyri_expr_parse("median3()", PYR_F32, 2, &expr, NULL, NULL));
-    CHECK(expr.form == PYRI_FORM_CALL);
-    CHECK(strcmp(expr.call.name, "median3") == 0 && expr.call.n == 0);
+    CHECK(expr.form == PYRI_FORM_CELLS && expr.calls == 1);
+    CHECK(strcmp(expr.call[0].name, "median3") == 0 && expr.call[0].n == 0);
+    CHECK(expr.program.sources == 2 && expr.program.calls == 2);
+    CHECK(!expr.program.uses_x && !expr.program.identity);
     OK(pyri_expr_parse("gain(factor=2.5*2, shift = -3)", PYR_F32, 2, &expr,
                        NULL, NULL));
-    REQUIRE(expr.form == PYRI_FORM_CALL && expr.call.n == 2);
-    CHECK(strcmp(expr.call.param[0].key, "factor") == 0);
-    CHECK(expr.call.param[0].real == 5);
-    CHECK(expr.call.param[0].kind == PYRI_REAL);
-    CHECK(strcmp(expr.call.param[1].key, "shift") == 0);
-    CHECK(expr.call.param[1].kind == PYRI_INT);
-    CHECK((int64_t)expr.call.param[1].bits == -3);
+    REQUIRE(expr.calls == 1 && expr.call[0].n == 2);
+    CHECK(strcmp(expr.call[0].param[0].key, "factor") == 0);
+    CHECK(expr.call[0].param[0].real == 5);
+    CHECK(expr.call[0].param[0].kind == PYRI_REAL);
+    CHECK(strcmp(expr.call[0].param[1].key, "shift") == 0);
+    CHECK(expr.call[0].param[1].kind == PYRI_INT);
+    CHECK((int64_t)expr.call[0].param[1].bits == -3);
+}
+
+static void
+kernels_are_values_like_cells(void)
+{
+    OK(pyri_expr_parse("x@7 - a() + b(k=1+1) * a() / b(k=2)", PYR_F32, 2,
+                       &expr, NULL, NULL));
+    CHECK(expr.program.sources == 4 && expr.program.calls == 12);
+    CHECK(expr.program.version[1] == 7);
+    CHECK(strcmp(expr.call[expr.program.version[2]].name, "a") == 0);
+    CHECK(strcmp(expr.call[expr.program.version[3]].name, "b") == 0);
+    OK(pyri_expr_parse("max(abs(x - a()))", PYR_I16, 2, &expr, NULL, NULL));
+    CHECK(expr.form == PYRI_FORM_REDUCE && expr.program.calls == 2);
+    OK(pyri_expr_parse("where(true, x@3, a()) + b()", PYR_I16, 2, &expr, NULL,
+                       NULL)); /* a() does not matter */
+    CHECK(expr.program.sources == 3 && expr.program.calls == 4);
+    CHECK(strcmp(expr.call[expr.program.version[2]].name, "b") == 0);
 }
 
 /* --- canonical text ------------------------------------------------------- */
@@ -335,6 +354,7 @@ canonical_text_has_one_spelling(void)
         {"x@ 3 + i1", "x@3 + i1"},
         {"mean( x )", "mean(x)"},
         {"gain( factor = 2.50 )", "gain(factor=2.5)"},
+        {"x-median3()  # median3 1.0", "x - median3()"},
         {"- - x", "--x"},
         {"x&1==0", "x & 1 == 0"},
     };
@@ -368,7 +388,7 @@ errors_point_at_the_column(void)
         {"x )", 3, "')' without '('"},
         {"x x", 3, "operator"},
         {"x + * 2", 5, "value is missing"},
-        {"x # 2", 3, "'#'"},
+        {"x $ 2", 3, "'$'"},
         {"x + \xc3\xa9", 5, "0xc3"},
         {"x & 1", 3, "left side is a real"},
         {"1 << x", 3, "right side is a real"},
@@ -382,7 +402,7 @@ errors_point_at_the_column(void)
         {"mean(mean(x))", 6, "alone"},
         {"mean()", 1, "takes 1"},
         {"foo(x)", 1, "'foo'"},
-        {"2 * gain(factor=3)", 5, "alone"},
+        {"gain(a=1+more())", 10, "constant"},
         {"gain(factor=x)", 13, "constant"},
         {"gain(a=1, a=2)", 11, "twice"},
         {"gain(a=1, 2)", 11, "name=value"},
@@ -543,6 +563,7 @@ TESTS(T(operators_bind_as_the_table_says), T(integers_wrap_and_never_trap),
       T(a_program_tells_whether_it_is_uniform),
       T(numbers_have_a_point_in_every_locale),
       T(reductions_are_whole_expressions), T(kernels_are_called_by_name),
+      T(kernels_are_values_like_cells),
       T(canonical_text_has_one_spelling), T(errors_point_at_the_column),
       T(the_message_shows_a_caret), T(there_are_limits),
       T(any_text_is_compiled_or_refused_at_a_column))

@@ -52,6 +52,13 @@ HAND(ten, double,
 HAND(horner, double, (((x * 0.1 + 0.2) * x + 0.3) * x + 0.4) * x + 0.5)
 HAND(threshold_u16, uint16_t, x > 1000 ? 65535 : 0)
 HAND(scale_u8, uint8_t, (int64_t)x * 2 + 1 > 255 ? 255 : x * 2 + 1)
+HAND(scale_u16, uint16_t,
+     (double)x * 1.8 + 32 > 65535 ? 65535 : (double)x * 1.8 + 32)
+HAND(dark_i16, int16_t, x - 100 < -32768 ? -32768 : x - 100)
+HAND(twice_i32, int32_t,
+     (int64_t)x * 2 > INT32_MAX   ? INT32_MAX
+     : (int64_t)x * 2 < INT32_MIN ? INT32_MIN
+                                  : (int64_t)x * 2)
 HAND(root, double, sqrt(fabs(x)))
 HAND(grow, double, exp(x * 0.001))
 
@@ -67,6 +74,9 @@ static const struct {
     {"(((x*0.1+0.2)*x+0.3)*x+0.4)*x+0.5", PYR_F64, horner},
     {"where(x > 1000, 65535, 0)", PYR_U16, threshold_u16},
     {"x*2 + 1", PYR_U8, scale_u8},
+    {"x*1.8 + 32", PYR_U16, scale_u16},
+    {"x - 100", PYR_I16, dark_i16},
+    {"x * 2", PYR_I32, twice_i32},
     {"sqrt(abs(x))", PYR_F64, root},
     {"exp(x*0.001)", PYR_F64, grow},
 };
