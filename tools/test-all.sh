@@ -112,7 +112,7 @@ with_asan() {
     export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
     build build/asan -Dbuildtype=debugoptimized -Dfaults=true \
         -Db_sanitize=address,undefined
-    run build/asan 6 unit engine concurrency model crash sweep keep verify api cli
+    run build/asan 6 unit engine concurrency model crash sweep keep verify api compute cli
 }
 
 with_tsan() {

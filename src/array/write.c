@@ -30,7 +30,7 @@ check_parts(pyri_draft *draft, const pyri_part *parts, size_t n)
         pyri_handlers_end(h);
         return err;
     }
-    return h ? pyri_draft_handle(draft, h) : 0;
+    return h || draft->handlers ? pyri_draft_handle(draft, h) : 0;
 }
 
 static int

@@ -165,6 +165,30 @@ large_writes_go_through_too(void)
 }
 
 static void
+each_part_of_a_batch_goes_its_own_way(void)
+{
+    uint64_t n = 30, at[3] = {0, 10, 20}, ten = 10;
+    int32_t ones[10] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+    pyr_batch *batch;
+    begin(PYR_I32, n, 4);
+    OK(pyr_batch_begin(array, &batch));
+    add("x + 1");
+    OK(pyr_batch_write(batch, &at[0], &ten, ones));
+    add("x * 3");
+    OK(pyr_batch_write(batch, &at[1], &ten, ones));
+    OK(pyr_handler_remove(array, 1));
+    OK(pyr_handler_remove(array, 2));
+    OK(pyr_batch_write(batch, &at[2], &ten, ones));
+    OK(pyr_batch_commit(batch, NULL, NULL));
+    check_cells(1, 0, 10, 2, 0);
+    check_cells(1, 10, 20, 6, 0);
+    check_cells(1, 20, 30, 1, 0);
+    OK(pyr_history(array, 1, 1, check_through,
+                   (void *)(uintptr_t)"x + 1; x + 1; x * 3"));
+    finish();
+}
+
+static void
 clones_and_copies_have_none(void)
 {
     uint64_t n = 10;
@@ -475,6 +499,7 @@ handlers_added_side_by_side_are_all_kept(void)
 }
 
 TESTS(T(cells_go_through_on_every_way_in), T(large_writes_go_through_too),
+      T(each_part_of_a_batch_goes_its_own_way),
       T(clones_and_copies_have_none),
       T(an_engine_without_marks_does_it_as_well),
       T(what_cannot_be_a_handler_is_refused),

@@ -2,6 +2,7 @@
  * crash/compute_test.c - COMPUTE, killed at each named point: the version is
  * there whole, or it changes nothing, or it is not there.
  */
+#include "compute/kernels.h"
 #include "crash/crew.h"
 
 enum { CELLS = 4000, CHUNK = 10 }; /* 400 chunks: zeros are kept */
@@ -34,10 +35,16 @@ make_base(const char *url)
     return err;
 }
 
-/* Of version 1: all cells, or an odd part of them so that chunks are cut. */
+/* Of version 1: all cells, or an odd part of them so that chunks are cut; the
+ * last by a kernel, and through a handler that adds the 1. */
+enum { ALL, SOME, HANDLED };
+
 static int
 compute(pyr_array *a, int part)
 {
+    if (part == HANDLED)
+        return pyr_compute(a, 1, (uint64_t[1]){1003}, (uint64_t[1]){1500},
+                           "gain(factor=3)", NULL);
     return part ? pyr_compute(a, 1, (uint64_t[1]){1003}, (uint64_t[1]){1500},
                               "x * 3 + 1", NULL)
                 : pyr_compute(a, 1, origin, whole, "x * 3", NULL);
@@ -58,7 +65,9 @@ role_compute(const job *j)
     pyr_array *a = NULL;
     if (pyr_open(j->url, 0, &store) < 0 || pyr_array_open(store, "a", &a) < 0)
         return complain("open");
-    int code = compute(a, j->extra) < 0 ? complain("compute") : 0;
+    int code = -compute(a, j->extra); /* what went wrong */
+    if (code)
+        complain("compute");
     pyr_array_close(a);
     pyr_close(store);
     return code;
@@ -77,6 +86,22 @@ is_whole(pyr_array *a, pyr_version v, int part, bool done)
     return true;
 }
 
+/* One that leaves the zeros that are written below as they are. */
+static int
+add_handler(const char *url)
+{
+    pyr_store *store = NULL;
+    pyr_array *a = NULL;
+    int err = pyr_open(url, 0, &store);
+    if (err == 0)
+        err = pyr_array_open(store, "a", &a);
+    if (err == 0)
+        err = pyr_handler_add(a, PYR_ON_WRITE, "where(x > 0, x + 1, x)", NULL);
+    pyr_array_close(a);
+    pyr_close(store);
+    return err;
+}
+
 static bool
 kill_compute(const fault_point *point, int visit, int part)
 {
@@ -88,6 +113,8 @@ kill_compute(const fault_point *point, int visit, int part)
     proc_kill_all();
     snprintf(url, sizeof url, "%s", tmp_fresh("compute"));
     OK(make_base(url));
+    if (part == HANDLED)
+        OK(add_handler(url));
     job j = {.role = "compute", .url = url, .logs = "-", .extra = part};
     proc_end end =
         proc_wait(start_at(point->name, "kill", visit, &j), BOUND);
@@ -119,7 +146,8 @@ static void
 a_computation_killed_at_any_point_is_done_or_not(void)
 {
     static const fault_point chunk = {"compute.chunk", ABSENT};
-    for (int part = 0; part < 2; part++) {
+    setenv("PYRAMID_KERNELS", kernels_dir(), 1);
+    for (int part = ALL; part <= HANDLED; part++) {
         for (int i = 0; i < NPOINTS; i++)
             CHECK(kill_compute(&points[i], 1, part));
         CHECK(kill_compute(&chunk, 1, part));
@@ -152,9 +180,9 @@ role_triple(const job *j)
         pyr_array_open(store, j->extra ? "huge" : "a", &a) < 0 ||
         pyr_array_info(a, 0, &info) < 0)
         return complain("open");
-    int code = pyr_compute(a, 0, origin, info.shape, "x * 3", NULL) < 0
-                   ? complain("compute")
-                   : 0;
+    int code = -pyr_compute(a, 0, origin, info.shape, "x * 3", NULL);
+    if (code)
+        complain("compute");
     pyr_array_close(a);
     pyr_close(store);
     return code;
@@ -217,9 +245,90 @@ a_write_into_what_should_stay_as_it_was_is_not_to_be_seen(void)
     disturb(1);
 }
 
+/* Each time that it has decided what to leave out someone writes there. */
+static void
+a_computation_that_is_disturbed_five_times_gives_up(void)
+{
+    static const char stop[] = "write.data_sent=stop,write.data_sent=stop,"
+                               "write.data_sent=stop,write.data_sent=stop,"
+                               "write.data_sent=stop";
+    char url[4096];
+    pyr_store *store;
+    pyr_array *a;
+    pyr_version latest;
+    pyr_kind kinds[16] = {0};
+    int32_t cell = 5;
+    proc_kill_all();
+    snprintf(url, sizeof url, "%s", tmp_fresh("disturbed"));
+    OK(make_base(url));
+    OK(make_huge(url, &store, &a));
+    job j = {.role = "triple", .url = url, .logs = "-", .extra = 1};
+    pid_t pid = start(stop, &j);
+    for (uint64_t i = 0; i < 5; i++) {
+        REQUIRE(is_stopped(pid));
+        OK(pyr_write(a, (uint64_t[1]){1000 * i}, (uint64_t[1]){1}, &cell,
+                     NULL));
+        kill(pid, SIGCONT);
+    }
+    proc_end end = proc_wait(pid, BOUND);
+    CHECK(end.code == -PYR_EFENCED);
+    OK(pyr_latest(a, &latest));
+    CHECK(latest == 10);
+    OK(pyr_history(a, 0, PYR_LATEST, note_kinds, kinds));
+    for (int i = 1; i <= 10; i++)
+        CHECK(kinds[i] == (i % 2 ? PYR_KIND_WRITE : PYR_KIND_NOTHING));
+    for (uint64_t i = 0; i < 5; i++) {
+        OK(pyr_read(a, 10, (uint64_t[1]){1000 * i}, (uint64_t[1]){1}, &cell));
+        CHECK(cell == 5);
+    }
+    OK(pyr_verify(store, &(pyr_verify_spec){.deep = 1}, NULL));
+    pyr_array_close(a);
+    pyr_close(store);
+    tmp_remove(url);
+}
+
+/* --- the source goes ------------------------------------------------------ */
+
+/* Version 1 is forgotten and reclaimed while it is being read. */
+static void
+a_source_that_is_forgotten_meanwhile_is_no_damage(void)
+{
+    static int32_t cells[CELLS];
+    char url[4096];
+    pyr_store *store;
+    pyr_array *a;
+    pyr_version latest;
+    pyr_reclaimed gone;
+    proc_kill_all();
+    snprintf(url, sizeof url, "%s", tmp_fresh("forgotten"));
+    OK(make_base(url));
+    OK(pyr_open(url, 0, &store));
+    OK(pyr_array_open(store, "a", &a));
+    job j = {.role = "compute", .url = url, .logs = "-", .extra = ALL};
+    pid_t pid = start_at("compute.chunk", "stop", 3, &j);
+    REQUIRE(is_stopped(pid));
+    for (int i = 0; i < CELLS; i++)
+        cells[i] = -i;
+    OK(pyr_write(a, origin, whole, cells, NULL));
+    OK(pyr_forget(a, 1, 1, 0, 0, NULL));
+    OK(pyr_reclaim(store, NULL, &gone));
+    CHECK(gone.versions == 1);
+    kill(pid, SIGCONT);
+    proc_end end = proc_wait(pid, BOUND);
+    CHECK(end.code == -PYR_ENOVERSION);
+    OK(pyr_latest(a, &latest));
+    CHECK(latest == 2);
+    OK(pyr_verify(store, &(pyr_verify_spec){.deep = 1}, NULL));
+    pyr_array_close(a);
+    pyr_close(store);
+    tmp_remove(url);
+}
+
 static const crew_role roles[] = {{"compute", role_compute},
                                   {"triple", role_triple},
                                   {NULL, NULL}};
 
 CREW_TESTS(roles, T(a_computation_killed_at_any_point_is_done_or_not),
-           T(a_write_into_what_should_stay_as_it_was_is_not_to_be_seen))
+           T(a_write_into_what_should_stay_as_it_was_is_not_to_be_seen),
+           T(a_computation_that_is_disturbed_five_times_gives_up),
+           T(a_source_that_is_forgotten_meanwhile_is_no_damage))

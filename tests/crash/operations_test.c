@@ -7,8 +7,9 @@
 /* --- other operations, killed at each point ------------------------------ */
 
 static const char *const ops[] = {"open",  "create", "resize", "append",
-                                  "clone", "tag",    "set",    "overwrite"};
-enum { OP_APPEND = 3, NOPS = 7, OP_OVERWRITE = NOPS, ROWS = 8, COLUMNS = 6 };
+                                  "clone", "tag",    "set",    "handle",
+                                  "overwrite"};
+enum { OP_APPEND = 3, NOPS = 8, OP_OVERWRITE = NOPS, ROWS = 8, COLUMNS = 6 };
 
 static int
 make_store(const char *url, pyr_store **store)
@@ -64,6 +65,8 @@ do_op(const char *op, pyr_store *store, pyr_array *a)
         return pyr_tag(a, "t", 1);
     if (strcmp(op, "set") == 0)
         return pyr_set_attributes(a, "{\"x\": 1}");
+    if (strcmp(op, "handle") == 0)
+        return pyr_handler_add(a, PYR_ON_WRITE, "x + 0", NULL);
     if (strcmp(op, "overwrite") == 0) {
         int32_t half[4 * COLUMNS];
         for (int i = 0; i < 4 * COLUMNS; i++)
@@ -125,6 +128,14 @@ check_array(void *ctx, const char *name)
     return 0;
 }
 
+static int
+count_handler(void *ctx, const pyr_handler *h)
+{
+    CHECK(strcmp(h->function, "x + 0") == 0);
+    ++*(int *)ctx;
+    return 0;
+}
+
 /* Whatever was done to it, the store opens, holds the old or the new state,
  * and the same can be done again. */
 static void
@@ -133,6 +144,7 @@ check_op(const char *op, const char *url)
     pyr_store *store;
     pyr_array *a;
     pyr_version v = 1, before, after;
+    int handlers = 0;
     if (strcmp(op, "open") == 0) {
         /* What of it was made decides where to go on. */
         OK(make_store(url, &store));
@@ -151,6 +163,8 @@ check_op(const char *op, const char *url)
     int err = pyr_tag_version(a, "t", &v);
     CHECK((err == 0 || err == PYR_ENOTFOUND) && v == 1);
     OK(pyr_latest(a, &before));
+    OK(pyr_handler_list(a, count_handler, &handlers));
+    CHECK(handlers == 0 || (handlers == 1 && strcmp(op, "handle") == 0));
     err = do_op(op, store, a);
     CHECK(err == 0 || err == PYR_EEXIST);
     OK(pyr_resize(a, (uint64_t[2]){20, COLUMNS}, &after));

@@ -57,6 +57,7 @@ static const check_case all_engines[] = {
     T(nothing_is_imported_beside_writers_or_below_the_newest),
     T(versions_are_given_one_after_another),
     T(an_array_begins_after_the_version_it_was_made_with),
+    T(a_mark_stays_with_its_array),
     T(a_taker_learns_all_that_is_in_flight_below_it),
     T(those_complete_but_not_published_show_as_complete),
     T(two_arrays_are_independent),

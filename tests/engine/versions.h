@@ -46,6 +46,42 @@ an_array_begins_after_the_version_it_was_made_with(void)
     pyri_engine_close(e);
 }
 
+static uint64_t
+mark_of(pyri_engine *e, uint64_t array)
+{
+    pyri_reader *r;
+    uint64_t version, shape[PYR_MAX_DIMS], mark = 1;
+    OK(pyri_engine_begin(e, &r));
+    OK(pyri_engine_marked(e, r, array, &version, shape, &mark));
+    CHECK(shape[0] == SHAPE[0] && shape[1] == SHAPE[1]);
+    pyri_engine_end(e, r);
+    return mark;
+}
+
+static void
+a_mark_stays_with_its_array(void)
+{
+    pyri_engine *e = fresh_with_array();
+    pyri_edit edits[] = {
+        {.kind = PYRI_EDIT_MARK, .array = ARRAY, .version = 0xffffffffffffff},
+        {.kind = PYRI_EDIT_MARK, .array = 99, .version = 5}};
+    make_array(e, ARRAY + 1, 0);
+    if (pyri_engine_has_marks(e)) {
+        CHECK(mark_of(e, ARRAY) == 0);
+        FAILS(PYR_ENOTFOUND, pyri_engine_edit(e, edits, 2)); /* or none */
+        CHECK(mark_of(e, ARRAY) == 0);
+        OK(pyri_engine_edit(e, edits, 1));
+        pyri_ticket ticket = take(e, ARRAY, "");
+        OK(complete(e, &ticket, ""));
+        CHECK(latest(e, ARRAY) == 1);
+        CHECK(mark_of(e, ARRAY) == 0xffffffffffffff);
+        CHECK(mark_of(e, ARRAY + 1) == 0);
+    } else {
+        FAILS(PYR_EINVAL, pyri_engine_edit(e, edits, 1));
+    }
+    pyri_engine_close(e);
+}
+
 enum { CLAIMS = 12 };
 
 /* Claims of 0 bytes to 100 KB, each with its own bytes. */

@@ -9,6 +9,7 @@
  */
 #include "fuzz/world.h"
 
+#include "array/handlers.h"
 #include "engine/local/local.h"
 #include "support/tmp_store.h"
 
@@ -152,6 +153,20 @@ save_schema(pyri_schema *s)
 }
 
 static void
+save_handlers(void)
+{
+    pyri_buf b = {0};
+    pyri_handler_list l = {.next = 7, .n = 2};
+    l.list[0] = (pyri_handler){.number = 2, .event = 1, .who = "w",
+                               .text = "x + 1"};
+    l.list[1] = (pyri_handler){.number = 6, .event = 1, .who = "w",
+                               .text = "where(isnan(x), 0, x)"};
+    pyri_buf_u8(&b, 1);
+    pyri_handler_list_encode(&l, &b);
+    save_buf("handler", &b);
+}
+
+static void
 save_scene(int scene)
 {
     world w;
@@ -257,6 +272,7 @@ main(int argc, char **argv)
     for (int scene = 0; scene < SCENES; scene++)
         save_scene(scene);
     save_marker();
+    save_handlers();
     save_texts();
     save_edits();
     return 0;

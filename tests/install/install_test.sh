@@ -72,6 +72,13 @@ run_hello() {
     (cd "$scratch" && ./hello "$scratch/hello.pyr")
 }
 
+# With the header alone, as an administrator would.
+compile_kernel() {
+    "${CC:-gcc}" -std=c11 -Wall -Wextra -Werror -shared -fPIC \
+        -I"$tree$prefix/include" "$source/examples/kernels/$1.c" \
+        -o "$scratch/$1.so"
+}
+
 libso=$(compgen -G "$tree$prefix/lib*/libpyramid.so" ||
     compgen -G "$tree$prefix/lib/*/libpyramid.so")
 libdir=$(dirname "${libso:-$tree$prefix/lib/libpyramid.so}")
@@ -91,6 +98,10 @@ check "no fault points in what is installed" without_faults
 check "examples/hello.c compiles" \
     compile "${CC:-gcc}" c11 "$source/examples/hello.c"
 check "hello runs" run_hello
+for kernel in gain median3 laplacian; do
+    check "kernel $kernel" test -f "$libdir/pyramid/kernels/$kernel.so"
+    check "and it compiles" compile_kernel "$kernel"
+done
 if command -v g++ >/dev/null; then
     echo '#include <pyramid/pyramid.h>
           int main() { return pyr_strerror(0)[0] == 0; }' >"$scratch/hello.cc"

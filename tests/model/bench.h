@@ -32,6 +32,7 @@ typedef struct twin {
     model m;
     bool tagged[MAX_TAGS];
     uint64_t tag[MAX_TAGS];
+    unsigned handler; /* its number, if the model flips */
     bool forgot; /* some version, ever */
     bool gone[MAX_VERSIONS];
 } twin;

@@ -8,6 +8,7 @@
  * that runs it again.
  */
 #include "model/forget.h"
+#include "model/handle.h"
 #include "support/health.h"
 
 #include <math.h>
@@ -208,7 +209,7 @@ static void
 random_step(bench *b)
 {
     twin *t = &b->twins[rng_below(&b->d.r, (uint64_t)b->ntwins)];
-    uint64_t pick = rng_below(&b->d.r, 46);
+    uint64_t pick = rng_below(&b->d.r, 48);
     if (t->m.n + 2 > MAX_VERSIONS)
         return;
     if (pick < 14)
@@ -229,6 +230,8 @@ random_step(bench *b)
         step_forget(b, t);
     else if (pick < 45)
         step_reclaim(b);
+    else if (pick < 47)
+        step_handler(b, t);
     else
         step_reopen(b);
 }

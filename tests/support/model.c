@@ -192,6 +192,7 @@ put_part(model *m, const pyr_part *p)
         const uint8_t *from = walk_place(&w, p, index);
         uint64_t to = place(m->ndim, s->shape, index);
         memcpy(s->cells + to * m->cell, from, m->cell);
+        s->cells[to * m->cell] ^= m->flips;
         s->wrote[to] = s->wrote_at_most[to] = (uint32_t)(m->n - 1);
     }
 }

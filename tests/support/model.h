@@ -44,6 +44,7 @@ typedef struct model {
     size_t cell;            /* bytes */
     uint8_t fill[8];
     bool shrank;            /* ever */
+    bool flips;             /* the lowest bit of what is written (integers) */
     size_t n;               /* versions 0 to n - 1 */
     model_snap *snaps;
 } model;
