@@ -164,8 +164,8 @@ copy(stage *s)
 }
 
 static void (*const steps[STEPS])(stage *s) = {
-    forget_some, forget_others, reclaim, fold, tag, make_clone, resize, open_anew,
-    verify, copy};
+    forget_some, forget_others, reclaim,   fold,   tag,
+    make_clone,  resize,        open_anew, verify, copy};
 
 /* --- load ---------------------------------------------------------------- */
 
