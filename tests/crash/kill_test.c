@@ -132,11 +132,13 @@ kill_at_random(pyr_durability durability, int sample, uint64_t ms)
     rng r = rng_of(test_seed() + (uint64_t)sample);
     place_open(&p, durability, LONG_LEASE, sample);
     uint64_t kills = 0;
+    bool synced = durability == PYR_DURABILITY_COMMIT;
+    uint32_t writes = p.k.large ? 20 : synced ? 60 : 400;
     int64_t end = now_ns() + (int64_t)ms * 1000000;
     while (now_ns() < end) {
         for (int i = 0; i < CREW; i++)
             if (crew[i] == 0) {
-                job j = writer_of(&p, p.k.large ? 20 : 400);
+                job j = writer_of(&p, writes);
                 crew[i] = start(NULL, &j);
             }
         nap_ms((int)rng_from(&r, 5, 80)); /* when to kill, not what to see */

@@ -3,20 +3,27 @@
  *
  * The same steps are done to equal stores in different orders; whatever the
  * order, the versions that are kept hold the same cells, and nothing else is
- * left. Versions of a store differ only in the numbers that resizes and folds
- * got; so what is compared are the snapshots that were there before.
+ * left; a copy that was made on the way, and went on in the end, holds them,
+ * too. Versions of a store differ only in the numbers that resizes and folds
+ * got; so what is compared are the snapshots that were there before. Meanwhile
+ * a thread reads snapshots that are kept, and writes to an array beside.
  */
 #include "keep/ledger.h"
 #include "support/tmp_store.h"
 
-enum { SIDE = 48, VERSIONS = 40, STEPS = 8 };
+#include <pthread.h>
+#include <stdatomic.h>
+
+enum { SIDE = 48, VERSIONS = 40, STEPS = 10 };
 
 typedef struct stage {
-    const char *path;
+    const char *path, *copy;
     pyr_store *store;
     pyr_array *array;
     uint32_t *cells[VERSIONS + 1];
-    bool cloned;
+    pthread_t beside;
+    atomic_bool over;
+    char trouble[300]; /* of the one beside */
 } stage;
 
 static const uint64_t zero[2], whole[2] = {SIDE, SIDE};
@@ -51,7 +58,7 @@ write_box(pyr_array *a, uint32_t number, uint64_t side)
 static void
 make_stage(stage *s)
 {
-    *s = (stage){.path = tmp_fresh("order")};
+    *s = (stage){.path = tmp_fresh("order"), .copy = tmp_fresh("copy")};
     open_again(s, PYR_OPEN_CREATE);
     OK(pyr_create(s->store, "a",
                   &(pyr_spec){.ndim = 2, .shape = whole,
@@ -104,7 +111,7 @@ tag(stage *s)
 /* As all steps, it must work whatever was before: version 2 is never
  * forgotten. */
 static void
-clone(stage *s)
+make_clone(stage *s)
 {
     pyr_array *b;
     OK(pyr_clone(s->array, 2, "b", &b));
@@ -112,7 +119,6 @@ clone(stage *s)
         write_box(b, 500 + i, 9);
     OK(pyr_forget(b, 0, PYR_LATEST, 1, 0, NULL));
     pyr_array_close(b);
-    s->cloned = true;
 }
 
 static void
@@ -129,15 +135,112 @@ open_anew(stage *s)
     open_again(s, 0);
 }
 
-static void (*const steps[STEPS])(stage *s) = {
-    forget_some, forget_others, reclaim, fold, tag, clone, resize, open_anew};
+static int
+show(void *ctx, const pyr_harm *h)
+{
+    (void)ctx;
+    printf("# '%s' version %d: %s\n", h->array, (int)h->version, h->what);
+    return 0;
+}
 
-/* --- every order --------------------------------------------------------- */
+static void
+verify(stage *s)
+{
+    pyr_verified seen;
+    OK(pyr_verify(s->store, &(pyr_verify_spec){.deep = 1, .each = show},
+                  &seen));
+    CHECK(seen.harms == 0);
+}
+
+static void
+copy(stage *s)
+{
+    pyr_store *to;
+    OK(pyr_open_with(s->copy, PYR_OPEN_CREATE,
+                     &(pyr_store_options){.durability = PYR_DURABILITY_OS},
+                     &to));
+    OK(pyr_copy(s->array, to, "a", NULL, NULL));
+    pyr_close(to);
+}
+
+static void (*const steps[STEPS])(stage *s) = {
+    forget_some, forget_others, reclaim,   fold,   tag,
+    make_clone,  resize,        open_anew, verify, copy};
+
+/* --- load ---------------------------------------------------------------- */
 
 static bool
 must_be_kept(pyr_version v)
 {
     return v < 3 || v > 36;
+}
+
+static int
+look_and_write(stage *s, pyr_array *a, pyr_array *own, uint32_t turn)
+{
+    uint32_t cells[SIDE * SIDE];
+    pyr_version v = turn % (VERSIONS + 1);
+    int err = 0;
+    if (must_be_kept(v) && (err = pyr_read(a, v, zero, whole, cells)) == 0 &&
+        memcmp(cells, s->cells[v], sizeof cells) != 0)
+        snprintf(s->trouble, sizeof s->trouble, "wrong cells beside it");
+    return err < 0 ? err
+                   : pyr_write(own, (uint64_t[2]){turn % SIDE, 0},
+                               (uint64_t[2]){1, 1}, &turn, NULL);
+}
+
+static void *
+be_beside(void *arg)
+{
+    stage *s = arg;
+    pyr_store *store = NULL;
+    pyr_array *a = NULL, *own = NULL;
+    pyr_spec spec = {.ndim = 2, .shape = whole, .type = PYR_U32};
+    int err;
+    if ((err = pyr_open(s->path, 0, &store)) == 0 &&
+        (err = pyr_array_open(store, "a", &a)) == 0)
+        err = pyr_create(store, "beside", &spec, &own);
+    for (uint32_t i = 0; err == 0 && !s->trouble[0] && !s->over; i++)
+        err = look_and_write(s, a, own, i);
+    if (err < 0)
+        snprintf(s->trouble, sizeof s->trouble, "%s", pyr_errmsg());
+    pyr_array_close(own);
+    pyr_array_close(a);
+    pyr_close(store);
+    return NULL;
+}
+
+static void
+end_load(stage *s)
+{
+    atomic_store(&s->over, true);
+    pthread_join(s->beside, NULL);
+    if (s->trouble[0])
+        CHECK_NOTE("beside: %s", s->trouble);
+}
+
+/* --- every order --------------------------------------------------------- */
+
+/* What was forgotten before it was copied is not in the copy. */
+static void
+check_copy(stage *s)
+{
+    uint32_t cells[SIDE * SIDE];
+    pyr_store *store;
+    pyr_array *a;
+    copy(s);
+    OK(pyr_open(s->copy, PYR_OPEN_READONLY, &store));
+    OK(pyr_array_open(store, "a", &a));
+    for (pyr_version v = 0; v <= VERSIONS; v++) {
+        int err = pyr_read(a, v, zero, whole, cells);
+        if (err != 0 && (must_be_kept(v) || err != PYR_ENOVERSION))
+            CHECK_NOTE("version %d of the copy: %d, %s", (int)v, err,
+                       pyr_errmsg());
+        else if (err == 0)
+            CHECK(memcmp(cells, s->cells[v], sizeof cells) == 0);
+    }
+    pyr_array_close(a);
+    pyr_close(store);
 }
 
 static void
@@ -166,6 +269,7 @@ end_stage(stage *s)
         free(s->cells[v]);
     close_both(s);
     tmp_remove(s->path);
+    tmp_remove(s->copy);
 }
 
 /* Each step once, in a random order; then what remains is reclaimed. */
@@ -175,11 +279,12 @@ the_order_of_maintenance_does_not_matter(void)
     static uint32_t clone_first[SIDE * SIDE], clone_now[SIDE * SIDE];
     static uint32_t latest[SIDE * SIDE];
     rng r = rng_of(test_seed());
-    for (uint64_t round = 0; round < by_scale(20, 100, 3000); round++) {
+    for (uint64_t round = 0; round < by_scale(16, 60, 3000); round++) {
         stage s;
         int order[STEPS], before = check_failures;
         char text[64] = "";
         make_stage(&s);
+        REQUIRE(pthread_create(&s.beside, NULL, be_beside, &s) == 0);
         for (int i = 0; i < STEPS; i++)
             order[i] = i;
         for (int i = 0; i < STEPS; i++) {
@@ -192,7 +297,9 @@ the_order_of_maintenance_does_not_matter(void)
             if (rng_once_in(&r, 4))
                 reclaim(&s);
         }
+        end_load(&s);
         reclaim(&s);
+        check_copy(&s);
         check_stage(&s, latest, round ? clone_now : clone_first);
         CHECK(!round || memcmp(clone_now, clone_first, sizeof clone_now) == 0);
         end_stage(&s);

@@ -188,12 +188,12 @@ an_append_that_takes_longer_than_its_lease_is_not_fenced(void)
                   &array));
     uint32_t *cells = make_rows(ROWS), last = 0;
     atomic_store(&appended, false);
-    REQUIRE(pthread_create(&beside, NULL, write_beside, &failures) == 0);
     pyri_fault_hook = let_time_pass;
+    REQUIRE(pthread_create(&beside, NULL, write_beside, &failures) == 0);
     int err = pyr_append(array, 0, ROWS, cells, &at, &made);
-    pyri_fault_hook = NULL;
     atomic_store(&appended, true);
     pthread_join(beside, NULL);
+    pyri_fault_hook = NULL;
     OK(err);
     CHECK(pyri_sys_ahead_monotonic >= 4 * LONG_LEASE * INT64_C(1000000));
     CHECK(failures == 0);

@@ -23,7 +23,7 @@
 #include <sys/resource.h>
 #include <sys/statvfs.h>
 
-enum { SIZE_MIB = 8, STEPS = 6, MORE = 400, EXIT_BAD = 9, SECONDS = 120 };
+enum { SIZE_MIB = 8, STEPS = 6, MORE = 400, EXIT_BAD = 9, SECONDS = 600 };
 
 static bool mounted; /* else the limit is used */
 

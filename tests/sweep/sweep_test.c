@@ -351,7 +351,6 @@ main(int argc, char **argv)
 {
     int bad = 0, number = 0;
     printf("1..%d\n", argc > 1 ? argc - 1 : NSWEEPS * story_nops);
-    alarm(SECONDS);
     interpose_skip_syncs(true);
     check_run(&(check_case){"make a store", make_store});
     for (int i = 0; i < NSWEEPS * story_nops; i++) {
@@ -361,6 +360,7 @@ main(int argc, char **argv)
         snprintf(name, sizeof name, "%s/%s", sweep_now->name, op_now->name);
         if (!check_wanted(name, argc, argv))
             continue;
+        alarm(SECONDS); /* each of them */
         check_run(&(check_case){name, run_now});
         interpose_memory(false);
         pyri_sys_order(NULL);
