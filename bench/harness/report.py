@@ -223,6 +223,7 @@ def balance_plot(title, lines):
     return "balance.svg", svg.lines(
         "Load of the busiest server", "requests of the busiest server, of the "
         "mean; 1 is perfect", series, "servers", "busiest / mean", True, True,
+        x_ticks=sorted({x for points in series.values() for x, _ in points}),
         strong=("chunks",))
 
 
