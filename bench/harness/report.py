@@ -41,7 +41,8 @@ def cell(r, reference=None, times=True):
     text = short(r["median"])
     if r.get("spread"):
         text += f" ±{100 * r['spread']:.0f}%"
-    if times and reference and reference is not r and "values" in r:
+    if times and reference and reference is not r and "values" in r and \
+            "values" in reference:
         text += f" ({times_of(factor(r, reference))}x)"
     return text
 
