@@ -91,7 +91,7 @@ def readers(side, writers, seen, sync):
 def one_size(ctx, crowds, file, writers, seconds, out):
     runs = {side: [] for side in SIDES}
     seen = {side: [] for side in SIDES}
-    for rep in range(ctx.pick(3, 2, 1)):
+    for rep in range(ctx.pick(3 if writers <= 8 else 2, 2, 1)):
         for side, (kind, sync) in SIDES.items():
             if kind not in crowds or runs[side] is None:
                 continue
@@ -102,7 +102,7 @@ def one_size(ctx, crowds, file, writers, seconds, out):
                 wrote, _, count = contest(crowds[kind], name, writers, False,
                                           seconds, words)
                 runs[side].append(note(side, writers, wrote, count, sync))
-                if writers in (1, 8, 32):
+                if writers in (1, 8, 32) and rep < 2:
                     _, saw, _ = contest(crowds[kind], name + "x", writers,
                                         True, seconds, words)
                     seen[side].append(saw)

@@ -4,8 +4,9 @@ code host and in print."""
 import math
 from xml.sax.saxutils import escape
 
-COLOURS = ["#0b6e99", "#d9480f", "#5f8f3e", "#8f5fbf", "#b08900", "#c2255c",
-           "#5c6b73", "#0ca678", "#a0522d", "#3b5bdb", "#868e96", "#e8590c"]
+COLOURS = ["#0b6e99", "#e8590c", "#5f8f3e", "#8f5fbf", "#c9a100", "#c2255c",
+           "#5c6b73", "#12b886", "#8b4513", "#4263eb", "#a5b0b8", "#1f2933",
+           "#f783ac"]
 INK, SOFT, GRID = "#1f2933", "#66737d", "#e3e8eb"
 FONT = "font-family=\"Helvetica, Arial, sans-serif\""
 
@@ -77,6 +78,11 @@ class Scale:
             first = math.ceil(math.log10(self.low) - 1e-9)
             last = math.floor(math.log10(self.high) + 1e-9)
             step = max(1, (last - first + 6) // 7)
+            if math.log10(self.high / self.low) < 2.5:
+                every = [m * 10.0 ** e for e in range(first - 1, last + 1)
+                         for m in (1, 2, 5)]
+                return [t for t in every if self.low <= t * 1.0001 and
+                        t <= self.high * 1.0001]
             return [10.0 ** e for e in range(first, last + 1, step)]
         rough = (self.high - self.low) / 5
         unit = 10.0 ** math.floor(math.log10(rough))
@@ -97,8 +103,9 @@ def bounds(values, log):
     low, high = min(values), max(values)
     if not log:
         return 0.0, high * 1.08
-    return 10.0 ** math.floor(math.log10(low)), 10.0 ** math.ceil(
-        math.log10(high) + 1e-9)
+    steps = [m * 10.0 ** e for e in range(-9, 20) for m in (1, 2, 5)]
+    return (max(s for s in steps if s <= low * 1.0001),
+            min(s for s in steps if s >= high * 1.0001))
 
 
 def apart(labels, gap, low, high):
@@ -117,10 +124,11 @@ def apart(labels, gap, low, high):
 
 
 def lines(title, subtitle, series, x_name, y_name, log_x=False, log_y=False,
-          x_ticks=None, strong=("Pyramid",), width=760, height=420):
+          x_ticks=None, strong=("Pyramid",), width=820, height=440):
     """series: {name: [(x, y), ...]}; names stand at the ends of their lines."""
     c = Canvas(width, height, title, subtitle)
-    left, right, top, bottom = 72, width - 170, 76, height - 52
+    longest = max([len(name) for name in series] + [10])
+    left, right, top, bottom = 72, width - 30 - 7.2 * longest, 76, height - 52
     xs = [x for points in series.values() for x, _ in points]
     ys = [y for points in series.values() for _, y in points if y > 0]
     if not xs or not ys:
