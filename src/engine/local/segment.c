@@ -53,7 +53,8 @@ enum {
     TAKE_TRIES = 8
 };
 #define MAX_RUN (UINT64_C(64) << 20) /* bytes appended in one go */
-#define LARGE_RUN (UINT64_C(256) << 10) /* worth setting blocks aside for */
+#define LARGE_RUN (UINT64_C(256) << 10) /* worth setting blocks aside for, */
+#define LONG_FILE (UINT64_C(4) << 20)   /* and any at the end of such a one */
 #define ASIDE_MAX (UINT64_C(64) << 20)
 
 /* Between blobs: the rest of a page. */
@@ -287,18 +288,18 @@ pyri_segment_count_run(const pyri_segment *g, const pyri_blob_put *puts,
 }
 
 /*
- * Blocks set aside beforehand make large appends a tenth cheaper than blocks
- * found one write at a time. As much again as the segment has, so that little
- * is set aside in vain; where the system cannot, nothing is lost.
+ * Blocks set aside beforehand make appends a tenth cheaper than blocks found
+ * one write at a time. As much again as the segment has, so that little is set
+ * aside in vain; where the system cannot, nothing is lost.
  */
 static void
 set_aside(pyri_segment *g, const pyri_blob_put *puts, size_t n)
 {
-    uint64_t end = g->end, size;
+    uint64_t end = g->end;
     for (size_t i = 0; i < n; i++)
         lay_out(end, &puts[i], &end);
-    size = end - g->end;
-    if (size < LARGE_RUN || end <= g->reserved)
+    if (end <= g->reserved ||
+        (end - g->end < LARGE_RUN && g->end < LONG_FILE))
         return;
     uint64_t more = g->end < ASIDE_MAX ? g->end : ASIDE_MAX;
     g->reserved = end + more;
@@ -339,9 +340,12 @@ append_run(pyri_segment *g, pyri_blob_put *puts, size_t n)
         written = at + puts[i].size;
         end = next;
     }
-    int errnum = flush(&w);
+    /* a page that is written in part costs the system more than a whole one */
+    int errnum = add_piece(&w, zeros, (size_t)(end - written));
+    if (errnum == 0)
+        errnum = flush(&w);
     if (errnum == 0) {
-        assert(w.at == written);
+        assert(w.at == end);
         g->end = end;
         atomic_fetch_add(&g->written, 1);
     }
