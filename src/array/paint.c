@@ -377,6 +377,7 @@ pyri_draft_fini(pyri_draft *d)
         fini_painted(&d->painted[i]);
     free(d->painted);
     free(d->kept.list);
+    free(d->sheets);
     pyri_claim_fini(&d->claim);
     *d = (pyri_draft){0};
 }
