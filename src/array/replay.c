@@ -260,7 +260,6 @@ move_sheet(moving *m, const pyri_box *box, uint64_t bits)
         err = pyri_tree_find(&m->source->tree, &run, compare_hit, &c);
     if (err > 0)
         m->differs = true;
-    m->p->cells += pyri_box_cells(n, box);
     return err > 0 ? 0 : err;
 }
 
@@ -288,7 +287,8 @@ add_hit(void *ctx, const pyri_hit *hit)
 {
     moving *m = ctx;
     pyri_run run = pyri_run_of_box(m->from->grid.ndim, &hit->box);
-    return hit->leaf ? add_run(m, &run) : add_same(m, &hit->box, hit->bits);
+    return hit->flat == m->p->label ? add_same(m, &hit->box, hit->bits)
+                                    : add_run(m, &run);
 }
 
 /* --- what to copy -------------------------------------------------------- */
@@ -321,21 +321,18 @@ add_chunk(void *ctx, const uint64_t *pos, const pyri_node *leaf,
     return err;
 }
 
-/* What the version wrote. Of a computed one, large parts may be constant. */
+/* What the version wrote. Large parts of a computed one may be flat. */
 static int
 move_claim(moving *m)
 {
     const pyri_claim *c = &m->record->claim;
+    bool computed = m->record->kind == PYR_KIND_COMPUTE;
+    pyri_tree t = m->from->tree;
     int err = 0;
-    for (size_t i = 0; i < c->n && err == 0; i++) {
-        pyri_box box;
-        pyri_run_bounds(c->ndim, &c->runs[i], &box);
-        err = m->record->kind == PYR_KIND_COMPUTE &&
-                      pyri_chunks_touched(&m->p->from->schema, &box) >
-                          PYRI_FEW_CHUNKS
-                  ? pyri_tree_find(&m->from->tree, &c->runs[i], add_hit, m)
-                  : add_run(m, &c->runs[i]);
-    }
+    t.leaves_only = true; /* and each flat by itself */
+    for (size_t i = 0; i < c->n && err == 0; i++)
+        err = computed ? pyri_tree_find(&t, &c->runs[i], add_hit, m)
+                       : add_run(m, &c->runs[i]);
     return err;
 }
 

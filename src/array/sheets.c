@@ -57,11 +57,10 @@ pyri_sheet_add(pyri_draft *d, const pyri_box *box, uint64_t bits)
 static bool
 is_wide(const pyri_draft *d)
 {
-    const pyri_claim *c = d->given ? &d->given->record->claim : &d->claim;
     uint64_t chunks = 0;
-    for (size_t i = 0; i < c->n && chunks <= PYRI_FEW_CHUNKS; i++) {
+    for (size_t i = 0; i < d->claim.n && chunks <= PYRI_FEW_CHUNKS; i++) {
         pyri_box box;
-        pyri_run_bounds(c->ndim, &c->runs[i], &box);
+        pyri_run_bounds(d->claim.ndim, &d->claim.runs[i], &box);
         uint64_t more = pyri_chunks_touched(&d->array->schema, &box);
         if (!pyri_add64(chunks, more, &chunks))
             return true;
@@ -72,13 +71,14 @@ is_wide(const pyri_draft *d)
 /*
  * So that equal versions have equal digests, it is all chunks of one value that
  * become flat, however they were found, or none. Small versions have none:
- * they are better predicted by those who come after them.
+ * they are better predicted by those who come after them. A copy is as its
+ * source is.
  */
 void
 pyri_sheets_settle(pyri_draft *d)
 {
     d->flat = d->nsheets > 0;
-    if (d->flat || d->kind != PYR_KIND_COMPUTE || !is_wide(d))
+    if (d->flat || d->given || d->kind != PYR_KIND_COMPUTE || !is_wide(d))
         return;
     for (size_t i = 0; i < d->n && !d->flat; i++) {
         const pyri_frag *f = d->painted[i].frags;

@@ -189,8 +189,8 @@ typedef struct pyri_tree {
     uint64_t fill;
     uint64_t root; /* label; 0: all is fill */
     int root_level;
-    bool leaves_only;     /* find every leaf, also where a parent knows that
-                             all cells are the same */
+    bool leaves_only;     /* find every leaf and flat, also where a parent
+                             knows that all cells are the same */
     uint64_t *nodes_read; /* counts; NULL: nobody asks */
     const char *array;    /* for the text of failures; NULL: nobody asks */
     uint64_t version;     /* likewise, as users count */
