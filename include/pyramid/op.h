@@ -35,18 +35,20 @@ extern "C" {
  * that V had, it is the fill value. What comes out is converted to the array's
  * type: it saturates, and NaN becomes 0 in integers.
  *
- * Chunks that have one value in every source are computed once and take no
- * space. A version can change about a million chunks; a box of more is fine as
- * long as the rest of it comes out as it is in the newest snapshot (x*2 of
- * zeros). If others keep writing into such a box meanwhile, the call fails with
- * PYR_EFENCED; each time that it was disturbed leaves a version that changes
- * nothing.
+ * Regions that have one value in every source are computed once and take no
+ * space, however large: x*2 of 10^15 cells of fill makes a node or a few. A
+ * version can list about a million chunks besides: those with cells of their
+ * own (all of them, if the function names coordinates), and those that the
+ * edge of the box cuts. If others change the shape, or keep writing into parts
+ * of a box that should stay as they are, the call may fail with PYR_EFENCED;
+ * each time that it was disturbed leaves a version that changes nothing.
+ * Writers who come while a version with such regions is in flight wait for it.
  *
  * Errors: PYR_EINVAL for the function; PYR_EBOUNDS if the box leaves the array
  *         in `version` or in the newest snapshot; PYR_ENOVERSION if `version`
  *         or one that the function names is not there (any more);
- *         PYR_EUNSUPPORTED if too many chunks would change; PYR_EKERNEL if
- *         a kernel is not on this machine, or failed.
+ *         PYR_EUNSUPPORTED if too many chunks would have to be listed;
+ *         PYR_EKERNEL if a kernel is not on this machine, or failed.
  */
 PYR_API int pyr_compute(pyr_array *array, pyr_version version,
                         const uint64_t *offset, const uint64_t *size,

@@ -27,10 +27,11 @@ tell_box(const differ *d, const pyri_box *box)
 }
 
 /* Tell the boxes of fragments that are newer than the older snapshot. If
- * shapes were cut in between, the whole chunk. */
+ * shapes were cut in between, the whole chunk; and of flats all that there
+ * is. */
 static int
-tell_chunk(void *ctx, const uint64_t *pos, const pyri_box *domain, uint64_t a,
-           uint64_t b)
+tell_chunk(void *ctx, const uint64_t *pos, const pyri_box *domain, bool flat,
+           uint64_t a, uint64_t b)
 {
     differ *d = ctx;
     int n = d->new_->grid.ndim, err;
@@ -40,7 +41,7 @@ tell_chunk(void *ctx, const uint64_t *pos, const pyri_box *domain, uint64_t a,
     const pyri_form *form = &d->new_->record.form;
     if (!pyri_box_intersect(n, domain, &d->both, &box))
         return 0;
-    if (b == 0 || b <= d->old->label ||
+    if (flat || b == 0 || b <= d->old->label ||
         (form->ncuts && form->cuts[0].label > d->old->label))
         return tell_box(d, &box);
     if ((err = pyri_tree_get(&d->new_->tree, b, 0, pos, &node)) < 0)
@@ -158,6 +159,8 @@ ask_leaf(void *ctx, const pyri_hit *hit)
     asking *q = ctx;
     pyri_chain chain = {0};
     q->older = 0;
+    if (!hit->leaf && hit->flat > q->best)
+        q->best = hit->flat;
     if (!hit->leaf || hit->node.label <= q->best)
         return 0;
     int err = pyri_chain_load(&chain, &q->snap->tree, hit->pos, &hit->node,

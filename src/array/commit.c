@@ -7,10 +7,6 @@
  *             in order by whoever completes the lowest one
  *   wait      until ours is published; a writer in the way that died is given
  *             up: its version is completed by us as one that changes nothing
- *
- * The claim that a ticket carries says what the version is and writes:
- *   1 byte kind, then the claim as in version/record.c. An append has none: it
- *   writes the cells by which its shape differs from the one before it.
  */
 #include "array/draft.h"
 
@@ -46,46 +42,6 @@ clock_ns(clockid_t clock)
     struct timespec t;
     pyri_sys_clock_gettime(clock, &t);
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
-
-/* --- claims -------------------------------------------------------------- */
-
-static void
-encode_claim(const pyri_draft *d, pyri_buf *out)
-{
-    pyri_buf_u8(out, (uint8_t)d->kind);
-    if (d->kind != PYR_KIND_APPEND)
-        pyri_claim_encode(&d->claim, out);
-}
-
-/* The cells that were added between two shapes that differ along one axis. */
-static int
-appended(int ndim, const uint64_t *before, const uint64_t *after,
-         pyri_claim *out)
-{
-    pyri_box box;
-    *out = (pyri_claim){.ndim = ndim};
-    if (memcmp(before, after, (size_t)ndim * sizeof *after) == 0)
-        return 0;
-    for (int d = 0; d < ndim; d++) {
-        box.lo[d] = before[d] < after[d] ? before[d] : 0;
-        box.hi[d] = after[d];
-    }
-    if (pyri_box_empty(ndim, &box))
-        return 0;
-    pyri_run run = pyri_run_of_box(ndim, &box);
-    return pyri_claim_add(out, &run);
-}
-
-static int
-decode_claim(int ndim, pyri_bytes bytes, const uint64_t *before,
-             const uint64_t *after, pyr_kind *kind, pyri_claim *out)
-{
-    pyri_cursor c = pyri_cursor_of(bytes.data, bytes.size);
-    *kind = (pyr_kind)pyri_cursor_u8(&c);
-    if (*kind == PYR_KIND_APPEND)
-        return appended(ndim, before, after, out);
-    return pyri_claim_decode(&c, ndim, out);
 }
 
 /* --- leaves -------------------------------------------------------------- */
@@ -206,7 +162,8 @@ keep_newer(pyri_chain *c, uint64_t version)
 
 /* The chunk lies on a leaf of the base snapshot, or on nothing. */
 static int
-leaf_on_base(making *m, const pyri_painted *p, uint64_t base, pyri_leaf *leaf)
+leaf_on_base(making *m, const pyri_painted *p, uint64_t base,
+             const pyri_flat *flat, pyri_leaf *leaf)
 {
     const pyri_schema *s = &m->d->array->schema;
     pyri_node node;
@@ -215,14 +172,16 @@ leaf_on_base(making *m, const pyri_painted *p, uint64_t base, pyri_leaf *leaf)
     pyri_about about = {.label = UINT64_MAX, .known = true, .digested = true};
     int err = 0;
     bool lost = false; /* the leaf below is damaged */
-    bool seen = p->prepared && p->below == base; /* nothing new to learn */
+    bool seen = !flat && p->prepared && p->below == base; /* nothing new */
     pyri_painted bare = *p;
+    pyri_buf room = {0}; /* for a leaf that is not stored */
     pyri_summary_init(&about.summary);
     if (seen && base) {
         about.digested = p->digested;
         about.digest = p->digest;
     } else if (base) {
-        err = pyri_tree_get(&m->base.tree, base, 0, p->pos, &node);
+        err = flat ? pyri_flat_leaf(&m->base.tree, flat, p->pos, &room, &node)
+                   : pyri_tree_get(&m->base.tree, base, 0, p->pos, &node);
         if (err == 0)
             err = pyri_node_about(&node, s->type, &about);
         if (err == 0)
@@ -245,8 +204,10 @@ leaf_on_base(making *m, const pyri_painted *p, uint64_t base, pyri_leaf *leaf)
     if (err == 0)
         err = stack(m, &bare, &below, leaf);
     pyri_chain_fini(&below);
-    if (err < 0 || lost)
+    if (err < 0 || lost) {
+        pyri_buf_fini(&room);
         return err;
+    }
 
     pyri_about *own = &leaf->about;
     uint64_t as_of = m->base.label;
@@ -270,12 +231,13 @@ leaf_on_base(making *m, const pyri_painted *p, uint64_t base, pyri_leaf *leaf)
     own->digest = about.digest;
     if (err == 0 && p->n)
         err = digest_of(m, p, base ? &about.digest : NULL, &own->digest);
+    pyri_buf_fini(&room);
     return err;
 }
 
 static int
 make_leaf(void *ctx, const pyri_touch *touch, uint64_t prev, uint64_t base,
-          pyri_leaf *leaf)
+          const pyri_flat *flat, pyri_leaf *leaf)
 {
     making *m = ctx;
     pyri_painted nothing = {.n = 0};
@@ -305,13 +267,20 @@ make_leaf(void *ctx, const pyri_touch *touch, uint64_t prev, uint64_t base,
         return stack(m, &top, &none, leaf);
     }
     if (!prev)
-        return leaf_on_base(m, p, base, leaf);
+        return leaf_on_base(m, p, base, flat, leaf);
     pyri_chain none = {0};
     pyri_painted bare = *p;
     leaf->prev = prev;
     if (!may_stay(m, p, &none))
         bare.nfloor = 0;
     return stack(m, &bare, &none, leaf);
+}
+
+static int
+stay_alive(void *ctx)
+{
+    making *m = ctx;
+    return pyri_commit_renew(m->d);
 }
 
 /* --- making a version ---------------------------------------------------- */
@@ -332,7 +301,7 @@ meet_rivals(making *m, const pyri_flights *below, const uint64_t *shape)
         pyr_kind kind;
         err = pyri_form_change(&m->form, f->version, f->shape, s->chunk);
         if (err == 0)
-            err = decode_claim(s->ndim, f->claim, before, f->shape, &kind,
+            err = pyri_ticket_decode(s->ndim, f->claim, before, f->shape, &kind,
                                &rival->claim);
         rival->label = f->version;
         rival->shape = f->shape;
@@ -408,7 +377,7 @@ list_touches(making *m)
     int err = 0;
     for (size_t i = 0; i < m->d->n && err == 0; i++)
         err = add_touch(m, m->d->painted[i].pos);
-    if (m->d->n)
+    if (m->d->n || m->d->flat) /* which nobody predicts */
         return err;
     for (size_t i = 0; i < m->d->claim.n && err == 0; i++)
         err = pyri_plan_run(s->chunk, s->ndim, &m->d->claim.runs[i],
@@ -533,8 +502,8 @@ build_and_complete(making *m, pyri_flights below, const uint64_t *shape,
     pyri_build build = {0};
     pyri_buf record = {0};
     pyri_reader *r = NULL;
-    int err = pyri_engine_begin(e, &r);
-    if (err < 0)
+    int err = pyri_ticket_await(d, &below);
+    if (err < 0 || (err = pyri_engine_begin(e, &r)) < 0)
         return err;
     if ((err = open_base(m, r, &below)) < 0)
         goto out;
@@ -552,10 +521,14 @@ build_and_complete(making *m, pyri_flights below, const uint64_t *shape,
                          .nrivals = m->nrivals,
                          .touches = m->touches,
                          .ntouches = m->ntouches,
+                         .sheets = d->sheets,
+                         .nsheets = d->nsheets,
+                         .flat = d->flat,
                          .leaf = make_leaf,
+                         .alive = stay_alive,
                          .ctx = m,
                          .tolerant = d->kind == PYR_KIND_NOTHING};
-    if (m->ntouches && (err = pyri_build_run(&build)) < 0)
+    if ((m->ntouches || d->nsheets) && (err = pyri_build_run(&build)) < 0)
         goto close;
     if ((err = encode_record(m, &build, &record)) < 0)
         goto close;
@@ -600,7 +573,7 @@ pyri_commit_take(pyri_draft *d, const uint64_t *shape, int grow_axis,
                   uint64_t grow_by, pyri_ticket *ticket, pyri_flights *below)
 {
     pyri_buf claim = {0};
-    encode_claim(d, &claim);
+    pyri_ticket_encode(d, &claim);
     int err = pyri_buf_check(&claim, "the list of boxes of a write");
     pyri_take take = {.array = d->array->id,
                       .claim = {claim.data, claim.size},
@@ -621,12 +594,15 @@ pyri_commit_abandon(pyri_draft *d, pyri_ticket *ticket,
 {
     char text[1024];
     uint64_t latest;
-    pyri_draft nothing = {.array = d->array, .kind = PYR_KIND_NOTHING};
+    pyri_draft nothing = {.array = d->array,
+                          .kind = PYR_KIND_NOTHING,
+                          .flat = d->flat,
+                          .ticket = ticket};
     int err = 0;
     snprintf(text, sizeof text, "%s", pyr_errmsg());
     if (d->kind == PYR_KIND_APPEND) /* as others predict it */
-        err = appended(d->array->schema.ndim, ticket->before, ticket->shape,
-                       &nothing.claim);
+        err = pyri_ticket_appended(d->array->schema.ndim, ticket->before,
+                                   ticket->shape, &nothing.claim);
     else
         nothing.claim = d->claim;
     /* Should it fail, others do it when our lease runs out. If not, the draft
@@ -704,8 +680,11 @@ resolve_one(pyri_array *a, const pyri_flights *all, size_t i)
     pyri_draft d = {.array = a};
     pyri_flights below = *all;
     uint64_t latest;
-    below.n = i;
-    int err = decode_claim(a->schema.ndim, f->claim, before, f->shape, &d.kind,
+    for (below.n = 0; below.n < i; below.n++)
+        if (pyri_ticket_flat(&all->list[below.n]))
+            return 0; /* not before that is published */
+    d.flat = pyri_ticket_flat(f);
+    int err = pyri_ticket_decode(a->schema.ndim, f->claim, before, f->shape, &d.kind,
                            &d.claim);
     if (err == 0) {
         if (d.kind != PYR_KIND_RESIZE) /* which has nothing left to do */

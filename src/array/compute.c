@@ -145,24 +145,31 @@ look_around(pyri_array *a, bool wait, bool *busy)
     return err;
 }
 
-/* Which chunks to compute, and what to claim. */
+/*
+ * Which chunks to compute, and what to claim. To leave out what has its value
+ * already saves most, but it may be for nothing if others are at work: so that
+ * is tried again only if there is no other way.
+ */
 static int
 plan(computing *c, bool again, pyri_places *places)
 {
     const pyri_schema *sc = &c->d.array->schema;
-    uint64_t chunks = pyri_places_count(sc, c->box);
-    bool huge = chunks > PYRI_COMPUTE_MAX_CHUNKS;
-    bool spare = huge || (chunks > PYRI_COMPUTE_FEW && !again), busy;
-    int err = 0;
-    c->d.claim.ndim = sc->ndim;
-    if (spare && (err = look_around(c->d.array, huge, &busy)) < 0)
-        return err;
-    if (spare && (huge || !busy))
-        return pyri_spare(&c->d, c->s, c->box, places);
+    uint64_t chunks = pyri_chunks_touched(sc, c->box);
+    bool huge = chunks > PYRI_COMPUTE_MAX_CHUNKS, busy;
     pyri_run run = pyri_run_of_box(sc->ndim, c->box);
-    err = pyri_places_add(places, sc, c->box);
-    if (err == 0 && chunks)
-        err = pyri_claim_add(&c->d.claim, &run);
+    c->d.claim.ndim = sc->ndim;
+    int err = 0;
+    if (chunks <= PYRI_FEW_CHUNKS) {
+        err = pyri_places_add(places, sc, c->box);
+        return err == 0 && chunks ? pyri_claim_add(&c->d.claim, &run) : err;
+    }
+    if (!again && (err = look_around(c->d.array, huge, &busy)) < 0)
+        return err;
+    bool keep = !again && (huge || !busy);
+    err = pyri_spare(&c->d, c->s, c->box, keep, places);
+    if (err == PYR_EUNSUPPORTED && !keep &&
+        (err = look_around(c->d.array, true, &busy)) == 0)
+        err = pyri_spare(&c->d, c->s, c->box, true, places);
     return err;
 }
 
@@ -194,6 +201,8 @@ attempt(computing *c, bool again, const pyri_write_how *how, pyr_version *made)
                  pyri_box_text(c->d.claim.ndim, c->box, box, sizeof box));
         c->d.message = c->message;
     }
+    if (err == 0)
+        pyri_sheets_settle(&c->d);
     if (err == 0)
         err = pyri_draft_publish(&c->d, NULL, how, made);
     free(places.pos);

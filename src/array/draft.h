@@ -6,6 +6,8 @@
  *     plan.c     which chunks the cells fall into
  *     paint.c    the cells of a chunk become fragments, stored at once
  *     prepare.c  fold chains that have grown long; what chunks will sum up to
+ *     sheets.c   regions of one value, which are no chunks' fragments
+ *     tickets.c  what a version in flight says to those above it
  *     commit.c  take a version, build its nodes, complete it, wait for it;
  *                and give up versions whose writers died
  */
@@ -66,6 +68,10 @@ typedef struct pyri_draft {
     pyri_claim claim;
     pyri_painted *painted;
     size_t n, room;
+    pyri_sheet *sheets;  /* regions of one value; sheets.c; heap */
+    size_t nsheets, sheet_room;
+    bool flat;           /* chunks of one value are not stored; nobody predicts
+                            what this version has: tickets.c */
     uint64_t seen;       /* label of the snapshot that prepare.c looked at */
     const char *message; /* NULL: none */
     uint64_t source;        /* of a computed one: label, */
@@ -138,12 +144,40 @@ int pyri_sum_after(const pyri_array *a, const pyri_tree *t,
                    const pyri_painted *p, const pyri_node *node, bool *known,
                    pyri_summary *after);
 
+/* --- sheets.c ------------------------------------------------------------ */
+
+enum { PYRI_FEW_CHUNKS = 256 }; /* a version of no more than these has none */
+
+/* How many chunks a box touches; UINT64_MAX if more. */
+uint64_t pyri_chunks_touched(const pyri_schema *s, const pyri_box *box);
+/* The part of a box (inside the shape) that has chunks wholly; false if there
+ * is none. */
+bool pyri_sheet_inside(const pyri_schema *s, const uint64_t *shape,
+                       const pyri_box *box, pyri_box *out);
+int pyri_sheet_add(pyri_draft *d, const pyri_box *box, uint64_t bits);
+/* All is painted and claimed: will it have flats? */
+void pyri_sheets_settle(pyri_draft *d);
+
+/* --- tickets.c ----------------------------------------------------------- */
+
+void pyri_ticket_encode(const pyri_draft *d, pyri_buf *out);
+int pyri_ticket_decode(int ndim, pyri_bytes bytes, const uint64_t *before,
+                       const uint64_t *after, pyr_kind *kind, pyri_claim *out);
+/* The cells that were added between two shapes that differ along one axis. */
+int pyri_ticket_appended(int ndim, const uint64_t *before,
+                         const uint64_t *after, pyri_claim *out);
+/* May it have flats, so that it cannot be predicted? */
+bool pyri_ticket_flat(const pyri_flight *f);
+/* Wait until those of them are published, with our own lease renewed. */
+int pyri_ticket_await(pyri_draft *d, const pyri_flights *below);
+
 /* --- kept.c -------------------------------------------------------------- */
 
 /*
  * Do the cells of the draft's kept list still have their values just below the
  * new version? `base` is the newest snapshot, `rivals` are in flight above it.
- * Else PYR_EFENCED, and the draft is marked as disturbed.
+ * And have those the shape that its sheets were cut for? Else PYR_EFENCED, and
+ * the draft is marked as disturbed.
  */
 int pyri_kept_check(pyri_draft *d, const pyri_snapshot *base,
                     const pyri_rival *rivals, size_t n);

@@ -33,7 +33,7 @@ disturbed(pyri_draft *d)
     d->disturbed = true;
     return pyri_fail(PYR_EFENCED,
                      "others wrote to array '%s' where a computed version "
-                     "would have left cells as they were",
+                     "would have left cells as they were, or changed its shape",
                      d->array->name);
 }
 
@@ -63,7 +63,7 @@ pyri_kept_check(pyri_draft *d, const pyri_snapshot *base,
     const pyri_kept_list *k = &d->kept;
     size_t size = (size_t)d->claim.ndim * sizeof *k->shape;
     int err = 0;
-    if (k->n == 0)
+    if (k->n == 0 && (d->nsheets == 0 || d->given))
         return 0;
     for (size_t i = 0; i < n; i++)
         if (rival_disturbs(d, &rivals[i]))

@@ -423,6 +423,7 @@ pyri_draft_fini(pyri_draft *d)
         fini_painted(&d->painted[i]);
     free(d->painted);
     free(d->kept.list);
+    free(d->sheets);
     pyri_claim_fini(&d->claim);
     pyri_handlers_end(d->handlers);
     pyri_buf_fini(&d->handled);

@@ -7,8 +7,10 @@
  * that was copied; the tree leads there by the labels of its nodes. Shapes
  * that were cut on the way are cut in the copy as well.
  *
- * Cells go through one buffer, a slab at a time, however large the version.
- * Their digest is kept, and compared with that of the same cells read back
+ * Cells go through one buffer, a slab at a time, however large the version. What
+ * is of one value, and covers chunks wholly, is not read at all: it becomes a
+ * sheet of the copy (sheets.c), as it may be huge.
+ * The digest of the cells is kept, and compared with that of the same cells read back
  * from the copy, past all that is remembered as verified.
  */
 #include "array/copies.h"
@@ -44,6 +46,7 @@ typedef struct moving {
     uint8_t *cells;
     size_t cells_room;
     pyri_digest digest; /* of all cells so far */
+    bool differs;       /* a constant region of the copy */
 } moving;
 
 /* The version that the copy holds so far. One that begins as all fill holds
@@ -209,12 +212,94 @@ add_run(moving *m, const pyri_run *run)
     return err < 0 ? err : add_run(m, &b);
 }
 
+/* --- constant regions ---------------------------------------------------- */
+
+/* Is the copy of that value there? */
+typedef struct comparing {
+    moving *m;
+    uint64_t bits;
+} comparing;
+
+static int
+compare_hit(void *ctx, const pyri_hit *hit)
+{
+    const comparing *c = ctx;
+    pyri_array *a = c->m->p->to;
+    pyri_summary sum;
+    pyri_chain chain = {0};
+    if (!hit->leaf)
+        return hit->bits != c->bits;
+    pyri_fetcher f = {
+        .array = a, .reader = c->m->source->reader, .afresh = true};
+    pyri_summary_init(&sum);
+    int err = pyri_chain_load(&chain, &c->m->source->tree, hit->pos,
+                              &hit->node, &hit->box, 0);
+    if (err == 0)
+        err = pyri_sum_cells(&f, &chain, &hit->box, &sum);
+    pyri_fetcher_fini(&f);
+    pyri_chain_fini(&chain);
+    return err < 0 ? err : !sum.equal || sum.min != c->bits;
+}
+
+/* Whole chunks of one value: laid in the copy, or compared with it. */
+static int
+move_sheet(moving *m, const pyri_box *box, uint64_t bits)
+{
+    int n = m->from->grid.ndim, err = 0;
+    uint64_t text[2 * PYR_MAX_DIMS + 3] = {m->digest.lo, m->digest.hi, bits};
+    comparing c = {m, bits};
+    memcpy(text + 3, box->lo, (size_t)n * sizeof *text);
+    memcpy(text + 3 + n, box->hi, (size_t)n * sizeof *text);
+    m->digest = pyri_hash128(text, (size_t)(3 + 2 * n) * sizeof *text);
+    pyri_run run = pyri_run_of_box(n, box);
+    if (m->draft)
+        err = pyri_sheet_add(m->draft, box, bits);
+    if (m->draft && err == 0)
+        err = pyri_claim_add(&m->draft->claim, &run);
+    if (m->afresh) /* else what is there is the source itself */
+        err = pyri_tree_find(&m->source->tree, &run, compare_hit, &c);
+    if (err > 0)
+        m->differs = true;
+    return err > 0 ? 0 : err;
+}
+
+/* A region of one value: chunks that it cuts go with the others. */
+static int
+add_same(moving *m, const pyri_box *box, uint64_t bits)
+{
+    int n = m->from->grid.ndim;
+    pyri_box inside, rest[2 * PYR_MAX_DIMS];
+    pyri_run run = pyri_run_of_box(n, box);
+    if (!pyri_sheet_inside(&m->p->from->schema, m->from->grid.shape, box,
+                           &inside))
+        return add_run(m, &run);
+    int count = pyri_box_subtract(n, box, &inside, rest);
+    int err = move_sheet(m, &inside, bits);
+    for (int i = 0; i < count && err == 0; i++) {
+        run = pyri_run_of_box(n, &rest[i]);
+        err = add_run(m, &run);
+    }
+    return err;
+}
+
+static int
+add_hit(void *ctx, const pyri_hit *hit)
+{
+    moving *m = ctx;
+    pyri_run run = pyri_run_of_box(m->from->grid.ndim, &hit->box);
+    return hit->flat == m->p->label ? add_same(m, &hit->box, hit->bits)
+                                    : add_run(m, &run);
+}
+
 /* --- what to copy -------------------------------------------------------- */
 
 static int
-add_chunk(void *ctx, const uint64_t *pos, const pyri_node *leaf)
+add_chunk(void *ctx, const uint64_t *pos, const pyri_node *leaf,
+          const pyri_box *region, uint64_t bits)
 {
     moving *m = ctx;
+    if (!leaf)
+        return add_same(m, region, bits);
     pyri_chain chain = {0};
     int n = m->from->grid.ndim;
     pyri_box bounds = {.lo = {0}};
@@ -236,6 +321,21 @@ add_chunk(void *ctx, const uint64_t *pos, const pyri_node *leaf)
     return err;
 }
 
+/* What the version wrote. Large parts of a computed one may be flat. */
+static int
+move_claim(moving *m)
+{
+    const pyri_claim *c = &m->record->claim;
+    bool computed = m->record->kind == PYR_KIND_COMPUTE;
+    pyri_tree t = m->from->tree;
+    int err = 0;
+    t.leaves_only = true; /* and each flat by itself */
+    for (size_t i = 0; i < c->n && err == 0; i++)
+        err = computed ? pyri_tree_find(&t, &c->runs[i], add_hit, m)
+                       : add_run(m, &c->runs[i]);
+    return err;
+}
+
 /* Move all cells that the version changed since `before`. */
 static int
 move_all(moving *m)
@@ -245,8 +345,7 @@ move_all(moving *m)
     m->p->cells = 0;
     m->slabs = 0;
     if (m->p->label - since(m->p) == 1)
-        for (size_t i = 0; i < m->record->claim.n && err == 0; i++)
-            err = add_run(m, &m->record->claim.runs[i]);
+        err = move_claim(m);
     else
         err = pyri_tree_newer(&m->from->tree, since(m->p), add_chunk, m);
     return err < 0 ? err : flush(m);
@@ -350,6 +449,8 @@ make(moving *m)
         err = pyri_engine_sync(m->p->to->engine);
     PYRI_FAULT("copy.synced");
     if (err == 0)
+        pyri_sheets_settle(&draft);
+    if (err == 0)
         err = pyri_commit_given(&draft);
     if (err == PYR_EFENCED)
         err = pyri_fail(PYR_EFENCED, "others write or copy to array '%s'",
@@ -391,7 +492,8 @@ compare(moving *m)
         err = fail_different(m, "the shape");
     if (err == 0)
         err = move_all(m);
-    if (err == 0 && (m->digest.lo != want.lo || m->digest.hi != want.hi))
+    if (err == 0 && (m->differs || m->digest.lo != want.lo ||
+                     m->digest.hi != want.hi))
         err = fail_different(m, "the cells");
     pyri_snapshot_close(&made);
 out:

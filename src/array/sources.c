@@ -129,20 +129,35 @@ pyri_sources_walk(pyri_sources *s, const pyri_box *box, pyri_region_fn *each,
 /* What one source has in the box: one value, or a chain. */
 typedef struct holding {
     bool same;
+    bool leaf; /* the chain is a leaf's */
     uint64_t bits;
     pyri_box inside; /* the shape; what is outside is fill */
     pyri_chain chain;
     const pyri_tree *tree;
 } holding;
 
+/* A region of one value. There may be several: an edge of a flat can go
+ * through the chunk. */
+static int
+hold_same(holding *h, const pyri_hit *hit)
+{
+    pyri_frag piece = {.version = UINT64_MAX, /* no cut is newer */
+                       .kind = PYRI_FRAG_SAME,
+                       .bits = hit->bits};
+    pyri_box_copy(h->tree->grid->ndim, &piece.box, &hit->box);
+    h->same = h->chain.n == 0 || (h->same && h->bits == hit->bits);
+    h->bits = hit->bits;
+    return pyri_chain_add(&h->chain, h->tree->form, &piece);
+}
+
 static int
 hold(void *ctx, const pyri_hit *hit)
 {
     holding *h = ctx;
-    h->same = !hit->leaf;
-    h->bits = hit->bits;
     if (!hit->leaf)
-        return 0;
+        return hold_same(h, hit);
+    h->same = false;
+    h->leaf = true;
     int err = pyri_chain_load(&h->chain, h->tree, hit->pos, &hit->node,
                               &hit->box, 0);
     if (err < 0)
@@ -235,7 +250,8 @@ read_cells(const pyri_sources *s, pyri_reader *reader, const pyri_box *box,
                            pyri_mem_dense(sc->ndim, cell, box, cells),
                            box->lo, h->inside.lo);
     int err = pyri_fetch_run(&f, &job, 1);
-    *bytes += pyri_box_cells(sc->ndim, &h->inside) * cell;
+    if (h->leaf)
+        *bytes += pyri_box_cells(sc->ndim, &h->inside) * cell;
     pyri_fetcher_fini(&f);
     return err;
 }

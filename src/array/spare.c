@@ -1,13 +1,11 @@
 /*
  * array/spare.c - a box of many chunks: which must be computed?
  *
- * Where every source has one value, so has the result, and where the newest
- * snapshot has that value already nothing need be stored (kept.c tells why
- * that can be wrong, and what is done about it). All other chunks are listed.
- *
- * A region that becomes another value must be stored chunk by chunk: the tree
- * has no node yet that says "all below is of this value". With one, it would
- * be made in keep_or_list(), and the limit in pyri_places_add() would go.
+ * Where every source has one value, so has the result. Chunks that are wholly
+ * in such a region need not even be listed: it becomes a sheet (sheets.c), and
+ * is stored as one entry of the tree or a few. And where the newest snapshot
+ * has that value already nothing need be stored (kept.c tells why that can be
+ * wrong, and what is done about it). All other chunks are listed.
  */
 #include "array/compute.h"
 
@@ -20,24 +18,11 @@
 
 enum {
     MAX_KEPT = 1 << 16, /* regions */
+    MAX_SHEETS = 1 << 16,
     MAX_RUNS = 1 << 14  /* of a claim that is not just the box */
 };
 
 /* --- places -------------------------------------------------------------- */
-
-uint64_t
-pyri_places_count(const pyri_schema *s, const pyri_box *box)
-{
-    uint64_t count = 1;
-    if (pyri_box_empty(s->ndim, box))
-        return 0;
-    for (int d = 0; d < s->ndim; d++) {
-        uint64_t last = (box->hi[d] - 1) / s->chunk[d];
-        if (!pyri_mul64(count, last - box->lo[d] / s->chunk[d] + 1, &count))
-            return UINT64_MAX;
-    }
-    return count;
-}
 
 static int
 add_place(void *ctx, const uint64_t *pos)
@@ -53,7 +38,7 @@ int
 pyri_places_add(pyri_places *p, const pyri_schema *s, const pyri_box *box)
 {
     char text[512];
-    uint64_t count = pyri_places_count(s, box);
+    uint64_t count = pyri_chunks_touched(s, box);
     if (count > PYRI_COMPUTE_MAX_CHUNKS ||
         p->n + count > PYRI_COMPUTE_MAX_CHUNKS)
         return pyri_fail(PYR_EUNSUPPORTED,
@@ -140,17 +125,19 @@ join(joint *list, size_t n, int axis)
     return kept;
 }
 
-/* Claim the parts of the box that are in the listed chunks. */
+/* Claim the parts of the box that are in the listed chunks, and the sheets. */
 static int
 claim_places(pyri_draft *d, const pyri_box *box, const pyri_places *p)
 {
     const pyri_schema *s = &d->array->schema;
-    joint *list = pyri_sys_malloc((p->n + 1) * sizeof *list);
-    size_t n = p->n;
+    size_t n = p->n + d->nsheets;
+    joint *list = pyri_sys_malloc((n + 1) * sizeof *list);
     int err = 0;
     if (!list)
         return pyri_fail_nomem("the boxes of a computed version");
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < d->nsheets; i++)
+        list[p->n + i] = (joint){.box = d->sheets[i].box, .ndim = s->ndim};
+    for (size_t i = 0; i < p->n; i++) {
         list[i].ndim = s->ndim;
         for (int k = 0; k < s->ndim; k++) {
             uint64_t lo = p->pos[i][k] * s->chunk[k], hi;
@@ -183,16 +170,48 @@ typedef struct sparing {
     pyri_sources *s;
     pyri_snapshot newest;
     pyri_places *places;
+    bool keep;
     uint64_t bits; /* what the region at hand becomes */
 } sparing;
 
+/* Whole chunks of the box become a sheet; those that it cuts are listed. */
 static int
-keep_or_list(void *ctx, const pyri_hit *hit)
+lay_sheet(sparing *p, const pyri_box *box)
+{
+    const pyri_schema *sc = &p->d->array->schema;
+    pyri_box inside, rest[2 * PYR_MAX_DIMS];
+    if (p->d->nsheets == MAX_SHEETS ||
+        !pyri_sheet_inside(sc, p->newest.grid.shape, box, &inside))
+        return pyri_places_add(p->places, sc, box);
+    int err = pyri_sheet_add(p->d, &inside, p->bits);
+    int n = pyri_box_subtract(sc->ndim, box, &inside, rest);
+    for (int i = 0; i < n && err == 0; i++)
+        err = pyri_places_add(p->places, sc, &rest[i]);
+    return err;
+}
+
+static int
+keep_or_lay(void *ctx, const pyri_hit *hit)
 {
     sparing *p = ctx;
     if (!hit->leaf && hit->bits == p->bits && p->d->kept.n < MAX_KEPT)
         return pyri_kept_add(&p->d->kept, &hit->box, hit->bits);
-    return pyri_places_add(p->places, &p->d->array->schema, &hit->box);
+    return lay_sheet(p, &hit->box);
+}
+
+/* Cells that are alike, and a function that tells them apart. */
+static int
+list_all(sparing *p, const pyri_box *region)
+{
+    const pyri_schema *sc = &p->d->array->schema;
+    if (pyri_chunks_touched(sc, region) > PYRI_COMPUTE_MAX_CHUNKS)
+        return pyri_fail(PYR_EUNSUPPORTED,
+                         "the function names coordinates, so that every cell "
+                         "may get a value of its own, and more than %d chunks "
+                         "would have to be stored: compute smaller boxes, one "
+                         "after the other",
+                         (int)PYRI_COMPUTE_MAX_CHUNKS);
+    return pyri_places_add(p->places, sc, region);
 }
 
 static int
@@ -201,24 +220,41 @@ sort_region(void *ctx, const pyri_box *region, const uint64_t *values)
     sparing *p = ctx;
     const pyri_schema *sc = &p->d->array->schema;
     if (!values || !pyri_program_uniform(p->s->program))
-        return pyri_places_add(p->places, sc, region);
+        return list_all(p, region);
     pyri_loaded one;
     int err = pyri_sources_fill(p->s, region, values, &one);
     if (err == 0)
         err = pyri_compute_same(p->s, region->lo, one.src, &p->bits);
+    if (err < 0 || !p->keep)
+        return err < 0 ? err : lay_sheet(p, region);
     pyri_run run = pyri_run_of_box(sc->ndim, region);
-    if (err == 0)
-        err = pyri_tree_find(&p->newest.tree, &run, keep_or_list, p);
+    return pyri_tree_find(&p->newest.tree, &run, keep_or_lay, p);
+}
+
+/* Sheets that lie across the tree take many nodes. */
+static int
+check_cost(const sparing *p)
+{
+    uint64_t nodes;
+    int err = pyri_sheets_nodes(&p->newest.grid, p->d->sheets, p->d->nsheets,
+                                PYRI_COMPUTE_MAX_NODES, &nodes);
+    if (err == 0 && nodes > PYRI_COMPUTE_MAX_NODES)
+        err = pyri_fail(PYR_EUNSUPPORTED,
+                        "it would take more than %d nodes of the tree to say "
+                        "where the new values are: compute smaller boxes, one "
+                        "after the other",
+                        (int)PYRI_COMPUTE_MAX_NODES);
     return err;
 }
 
 int
-pyri_spare(pyri_draft *d, pyri_sources *s, const pyri_box *box,
+pyri_spare(pyri_draft *d, pyri_sources *s, const pyri_box *box, bool keep,
            pyri_places *places)
 {
     int ndim = d->array->schema.ndim;
-    sparing p = {.d = d, .s = s, .places = places};
+    sparing p = {.d = d, .s = s, .places = places, .keep = keep};
     pyri_run run = pyri_run_of_box(ndim, box);
+    d->kept.n = d->nsheets = places->n = 0;
     int err = pyri_snapshot_open(d->array, PYR_LATEST, &p.newest);
     if (err < 0)
         return err;
@@ -227,6 +263,8 @@ pyri_spare(pyri_draft *d, pyri_sources *s, const pyri_box *box,
     err = pyri_snapshot_check(&p.newest, &run);
     if (err == 0)
         err = pyri_sources_walk(s, box, sort_region, &p);
+    if (err == 0)
+        err = check_cost(&p);
     pyri_snapshot_close(&p.newest);
     if (err < 0)
         return err;

@@ -52,6 +52,25 @@ survey_leaf(pyri_survey *s, const place *at, const pyri_node *node)
     return s->leaf(s->ctx, &cells, at->pos, node);
 }
 
+/* A flat child: what it shows is of one value, the rest is fill. */
+static int
+survey_flat(pyri_survey *s, const place *at, const pyri_flat *f)
+{
+    const pyri_schema *sc = schema_of(s);
+    pyri_box domain, wanted, shown, rest[2 * PYR_MAX_DIMS];
+    int err = 0;
+    pyri_grid_domain(&s->snap->grid, at->level, at->pos, &domain);
+    if (!pyri_box_intersect(sc->ndim, &domain, &s->box, &wanted))
+        return 0;
+    if (!pyri_flat_shown(f, s->snap->tree.form, &domain, &shown) ||
+        !pyri_box_intersect(sc->ndim, &shown, &wanted, &shown))
+        return s->same(s->ctx, &wanted, sc->fill);
+    int n = pyri_box_subtract(sc->ndim, &wanted, &shown, rest);
+    for (int i = 0; i < n && err == 0; i++)
+        err = s->same(s->ctx, &rest[i], sc->fill);
+    return err != 0 ? err : s->same(s->ctx, &shown, f->bits);
+}
+
 static int survey_node(pyri_survey *s, const place *at);
 
 /* A child, with what its parent says of it (NULL: nothing). */
@@ -97,6 +116,12 @@ survey_node(pyri_survey *s, const place *at)
         pyri_entry e;
         bool told = false;
         pyri_grid_child(g, at->level, at->pos, slot, child.pos);
+        if (open && node.flats >> slot & 1) {
+            pyri_flat flat;
+            if ((err = pyri_node_flat(&node, slot, &flat)) == 0)
+                err = survey_flat(s, &child, &flat);
+            continue;
+        }
         if (!open) {
             child.label = slot == 0 ? at->label : 0;
         } else if (node.slots >> slot & 1) {

@@ -59,9 +59,11 @@ place_at(const pyri_grid *g, int level, const uint64_t *chunk, uint64_t *pos)
         pos[d] = g->shift[level][d] < 64 ? chunk[d] >> g->shift[level][d] : 0;
 }
 
-/* The leaf that a tree has for a chunk; *found is false if it has none. */
+/* What the leaf that a tree has for a chunk says of itself; *found is false if
+ * it has none. */
 static int
-leaf_of(const pyri_tree *t, const uint64_t *chunk, pyri_node *out, bool *found)
+leaf_of(const pyri_tree *t, const uint64_t *chunk, pyri_about *out,
+        bool *found)
 {
     uint64_t label = t->root, at[PYR_MAX_DIMS], code[PYRI_CODE_WORDS];
     int stored = t->root_level, here = t->grid->levels, err;
@@ -82,12 +84,27 @@ leaf_of(const pyri_tree *t, const uint64_t *chunk, pyri_node *out, bool *found)
         if ((err = pyri_tree_get(t, label, here, at, &node)) < 0)
             return err;
         label = 0;
+        if (node.flats >> slot & 1) {
+            pyri_flat flat;
+            pyri_box chunk_box, region;
+            pyri_grid_domain(t->grid, 0, chunk, &chunk_box);
+            if ((err = pyri_node_flat(&node, slot, &flat)) < 0)
+                return err;
+            *found = pyri_flat_region(&flat, t->grid->ndim, &chunk_box,
+                                      &region);
+            if (*found)
+                pyri_flat_about(&flat, t->grid->ndim, t->type, t->fill,
+                                &region, out);
+            return 0;
+        }
         if (node.slots >> slot & 1 &&
             (err = pyri_node_child(&node, slot, &label, &stored)) < 0)
             return err;
     }
+    pyri_node leaf;
     *found = label != 0;
-    return label ? pyri_tree_get(t, label, 0, chunk, out) : 0;
+    err = label ? pyri_tree_get(t, label, 0, chunk, &leaf) : 0;
+    return err == 0 && label ? pyri_node_about(&leaf, t->type, out) : err;
 }
 
 static pyri_digest
@@ -111,7 +128,6 @@ digest_below(pyri_verifier *v, pyri_view *view, const pyri_frag *f,
              const uint64_t *pos, pyri_about *below)
 {
     pyri_box shown;
-    pyri_node node;
     bool found;
     *below = (pyri_about){.digested = true};
     if (pyri_grid_shown(&view->snap.grid, 0, pos, &shown) && !f->masked &&
@@ -120,10 +136,7 @@ digest_below(pyri_verifier *v, pyri_view *view, const pyri_frag *f,
     int err = open_before(v, view);
     if (err < 0 || !view->before)
         return err;
-    err = leaf_of(&view->before->tree, pos, &node, &found);
-    if (err == 0 && found)
-        err = pyri_node_about(&node, view->snap.tree.type, below);
-    return err;
+    return leaf_of(&view->before->tree, pos, below, &found);
 }
 
 int

@@ -166,7 +166,7 @@ check_entries(walk *w, const spot *s, const pyri_node *node, pyri_bytes key)
     for (unsigned slot = 0; slot < PYRI_FAN; slot++) {
         spot c = {0};
         int stored;
-        if (!(node->slots >> slot & 1) ||
+        if (!((node->slots & ~node->flats) >> slot & 1) ||
             pyri_node_child(node, slot, &c.label, &stored) < 0 ||
             stored >= node->level)
             continue;
@@ -231,8 +231,8 @@ push_children(walk *w, const spot *s, const pyri_node *node)
     for (unsigned slot = 0; slot < PYRI_FAN && err == 0; slot++) {
         spot child = {.level = s->level - 1};
         int stored;
-        if (!(node->slots >> slot & 1))
-            continue;
+        if (!((node->slots & ~node->flats) >> slot & 1))
+            continue; /* of a flat the entry was looked at */
         pyri_grid_child(g, s->level, s->pos, slot, child.pos);
         err = pyri_node_child(node, slot, &child.label, &stored);
         if (err == 0 && (stored >= s->level || child.label > s->label))

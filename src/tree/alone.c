@@ -119,7 +119,7 @@ label_at(neighbour *n, const pyri_grid *g, int level, const uint64_t *pos,
         if (err < 0)
             return err;
         label = 0;
-        if (node.slots >> slot & 1 &&
+        if ((node.slots & ~node.flats) >> slot & 1 &&
             (err = pyri_node_child(&node, slot, &label, &stored)) < 0)
             return err;
     }
@@ -326,8 +326,8 @@ visit(const seeking *s, int level, const uint64_t *pos, uint64_t label,
     for (unsigned slot = 0; slot < PYRI_FAN && err == 0; slot++) {
         uint64_t below;
         int at;
-        if (!(node.slots >> slot & 1))
-            continue;
+        if (!((node.slots & ~node.flats) >> slot & 1))
+            continue; /* nothing is stored for it */
         err = pyri_node_child(&node, slot, &below, &at);
         if (err == PYR_ECORRUPT) { /* lost to damage */
             err = 0;

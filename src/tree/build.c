@@ -3,7 +3,8 @@
  *
  * For every node whose domain the version touches there is a new one. Each of
  * its children is, in this order,
- *   - the new version's own, if it touches the child too;
+ *   - the new version's own, if it touches the child too; flat (flat.c), if
+ *     all its cells become one value;
  *   - that of the newest rival (a version in flight below ours) that touches
  *     it: predicted, as its name follows from what the rival claims. Nothing
  *     is known of it yet, so it has no summary and no digest here;
@@ -30,7 +31,13 @@ typedef struct placed {
 typedef struct under {
     uint64_t label; /* 0: nothing */
     int stored;     /* its level; may be below where we are */
+    const pyri_flat *flat; /* it is (part of) this; else NULL */
 } under;
+
+/* Some of the sheets, in job.at. */
+typedef struct some {
+    size_t first, n;
+} some;
 
 /* A rival, and which of its runs touch the node where we are. */
 typedef struct near {
@@ -46,6 +53,8 @@ typedef struct job {
     near *rivals; /* a row of nrivals for each level */
     uint32_t *runs; /* indices of runs, as a stack */
     size_t nruns, runs_room;
+    uint32_t *at; /* indices of sheets, as a stack */
+    size_t nat, at_room;
     placed *placed;
     size_t n, room;
 } job;
@@ -101,7 +110,10 @@ end_node(job *j)
 {
     placed *p = &j->placed[j->n++];
     p->value_size = j->b->bytes.size - p->value;
-    return pyri_buf_check(&j->b->bytes, "the nodes of a version");
+    int err = pyri_buf_check(&j->b->bytes, "the nodes of a version");
+    if (err == 0 && j->b->alive && j->n % 1024 == 0)
+        err = j->b->alive(j->b->ctx);
+    return err;
 }
 
 static int
@@ -121,6 +133,91 @@ hand_over(job *j)
     return 0;
 }
 
+/* --- flats --------------------------------------------------------------- */
+
+static void
+flat_entry(const job *j, int level, const pyri_flat *f, const pyri_box *region,
+           pyri_entry *out)
+{
+    const pyri_tree *base = j->b->base;
+    out->level = level;
+    out->flat = true;
+    memcpy(out->shape, f->shape, sizeof out->shape);
+    pyri_flat_about(f, base->grid->ndim, base->type, base->fill, region,
+                    &out->about);
+}
+
+/* The new version gives all these cells, which are all of the child's inside
+ * its shape, one value. */
+static void
+own_flat(const job *j, int level, uint64_t bits, const pyri_box *shown,
+         pyri_entry *out)
+{
+    pyri_flat f = {.label = j->b->label, .bits = bits};
+    memcpy(f.shape, j->b->form->shape, sizeof f.shape);
+    flat_entry(j, level, &f, shown, out);
+}
+
+/* Of the sheets, those that touch the box; and one that covers it, or NULL. */
+static int
+pick(job *j, some from, const pyri_box *box, some *out,
+     const pyri_sheet **whole)
+{
+    int n = j->b->grid->ndim;
+    *out = (some){j->nat, 0};
+    *whole = NULL;
+    for (size_t i = 0; i < from.n; i++) {
+        uint32_t k = j->at[from.first + i];
+        const pyri_sheet *sheet = &j->b->sheets[k];
+        if (!pyri_box_overlaps(n, &sheet->box, box))
+            continue;
+        if (pyri_box_contains(n, &sheet->box, box))
+            *whole = sheet;
+        if (!pyri_room(&j->at, &j->at_room, j->nat + 1, sizeof *j->at))
+            return pyri_fail_nomem("the nodes of a version");
+        j->at[j->nat++] = k;
+        out->n++;
+    }
+    return 0;
+}
+
+/* Is that all: one value for every cell of the chunk inside the shape? */
+static bool
+is_flat(const pyri_build *b, const pyri_leaf *leaf, const pyri_box *shown)
+{
+    const pyri_frag *f = leaf->frags;
+    return b->flat && leaf->n == 1 && !leaf->prev && !f->fold && !f->masked &&
+           f->kind == PYRI_FRAG_SAME && f->version == b->label &&
+           pyri_box_equal(b->grid->ndim, &f->box, shown);
+}
+
+/* Are all children that are shown the new version's, and flat, and alike? */
+static bool
+all_flat(const job *j, int level, const uint64_t *pos,
+         const pyri_entry *entries, int n, pyri_box *shown, uint64_t *bits)
+{
+    const pyri_grid *g = j->b->grid;
+    if (!j->b->flat || level == g->levels ||
+        !pyri_grid_shown(g, level, pos, shown))
+        return false;
+    uint64_t cells = 0;
+    for (int i = 0; i < n; i++) {
+        const pyri_entry *e = &entries[i];
+        uint64_t child[PYR_MAX_DIMS];
+        pyri_box box;
+        pyri_grid_child(g, level, pos, e->slot, child);
+        if (!pyri_grid_shown(g, level - 1, child, &box))
+            continue; /* it was cut off */
+        if (cells == 0)
+            *bits = e->about.summary.min;
+        if (!e->flat || e->about.label != j->b->label ||
+            e->about.summary.min != *bits)
+            return false;
+        cells += e->about.summary.count;
+    }
+    return cells == pyri_box_cells(g->ndim, shown);
+}
+
 /* --- leaves -------------------------------------------------------------- */
 
 static int
@@ -129,14 +226,19 @@ build_leaf(job *j, const pyri_touch *touch, const pyri_rival *rival,
 {
     pyri_build *b = j->b;
     pyri_leaf leaf = {.n = 0};
-    pyri_box domain;
+    pyri_box domain, shown;
     uint8_t key[PYRI_MAX_KEY];
     pyri_bytes k;
     int err = b->leaf(b->ctx, touch, rival ? rival->label : 0, base.label,
-                      &leaf);
+                      base.flat, &leaf);
     if (err < 0)
         goto out;
     leaf.about.label = b->label;
+    if (pyri_grid_shown(b->grid, 0, touch->pos, &shown) &&
+        is_flat(b, &leaf, &shown)) {
+        own_flat(j, 0, leaf.frags[0].bits, &shown, out);
+        goto out;
+    }
     pyri_grid_domain(b->grid, 0, touch->pos, &domain);
     if ((err = begin_node(j, 0, touch->pos, key, &k)) < 0)
         goto out;
@@ -237,6 +339,15 @@ other_child(job *j, int level, const uint64_t *pos, const pyri_rival *rival,
         e->about = (pyri_about){.label = rival->label};
         return 0;
     }
+    if (base.flat) {
+        pyri_box domain, region;
+        pyri_grid_domain(j->b->grid, level, pos, &domain);
+        *there = pyri_flat_region(base.flat, j->b->grid->ndim, &domain,
+                                  &region);
+        if (*there)
+            flat_entry(j, level, base.flat, &region, e);
+        return 0;
+    }
     if (node && node->slots >> slot & 1) {
         int err = pyri_node_entry(node, slot, j->b->base->type, e);
         if (err == 0 && !e->lost && !(e->about.known && e->about.digested))
@@ -289,13 +400,24 @@ sum_fill(job *j, sum *s, const pyri_box *domain)
                               pyri_box_cells(form->ndim, &inside));
 }
 
+/* What the base has for a child; `flat` is memory, if that is needed. */
 static int
-base_child(const pyri_node *node, under base, unsigned slot, under *out)
+base_child(const pyri_node *node, under base, unsigned slot, int ndim,
+           const pyri_box *domain, pyri_flat *flat, under *out)
 {
+    pyri_box region;
+    int err;
     *out = (under){0};
+    if (node && node->flats >> slot & 1) {
+        if ((err = pyri_node_flat(node, slot, flat)) < 0)
+            return err;
+        *out = (under){.label = flat->label, .flat = flat};
+        return 0;
+    }
     if (node && node->slots >> slot & 1)
         return pyri_node_child(node, slot, &out->label, &out->stored);
-    if (!node && slot == 0)
+    if (base.flat ? pyri_flat_region(base.flat, ndim, domain, &region)
+                  : !node && slot == 0)
         *out = base;
     return 0;
 }
@@ -312,8 +434,8 @@ lost_child(int level, under base, unsigned slot, pyri_entry *e)
 
 static int
 build_node(job *j, int level, const uint64_t *pos, pyri_touch *touches,
-           size_t n, under base, const near *rivals, size_t nrivals,
-           pyri_entry *out)
+           size_t n, some sheets, under base, const near *rivals,
+           size_t nrivals, pyri_entry *out)
 {
     pyri_build *b = j->b;
     const pyri_grid *g = b->grid;
@@ -323,11 +445,11 @@ build_node(job *j, int level, const uint64_t *pos, pyri_touch *touches,
     int count = 0, err, bits = g->norder - (level - 1) * PYRI_FAN_BITS;
     unsigned slots = 1u << (bits < PYRI_FAN_BITS ? bits : PYRI_FAN_BITS);
     near *below = j->rivals + b->nrivals * (size_t)(g->levels - level + 1);
-    size_t done = 0;
+    size_t done = 0, first_node = j->n, first_byte = b->bytes.size;
     bool lost = false;
 
     pyri_summary_init(&s.about.summary);
-    if (base.label && base.stored == level) {
+    if (base.label && !base.flat && base.stored == level) {
         err = pyri_tree_get(b->base, base.label, level, pos, &stored);
         lost = err == PYR_ECORRUPT && b->tolerant;
         if (err < 0 && !lost)
@@ -337,37 +459,52 @@ build_node(job *j, int level, const uint64_t *pos, pyri_touch *touches,
     for (unsigned slot = 0; slot < slots; slot++) {
         pyri_entry *e = &entries[count];
         uint64_t child[PYR_MAX_DIMS];
-        pyri_box domain;
+        pyri_box domain, shown;
         size_t here = 0, nbelow;
         bool there = true;
         under base_here = {0};
-        size_t runs = j->nruns;
+        pyri_flat base_flat;
+        size_t runs = j->nruns, picked = j->nat;
+        some sheets_here = {0, 0};
+        const pyri_sheet *whole = NULL;
         pyri_grid_child(g, level, pos, slot, child);
         pyri_grid_domain(g, level - 1, child, &domain);
+        if (sheets.n && pyri_grid_shown(g, level - 1, child, &shown) &&
+            (err = pick(j, sheets, &shown, &sheets_here, &whole)) < 0)
+            return err;
         if ((err = filter(j, rivals, nrivals, &domain, below, &nbelow)) < 0)
             return err;
         const pyri_rival *rival = nbelow ? below[0].rival : NULL;
         while (done + here < n &&
                pyri_grid_slot(touches[done + here].code, level) == slot)
             here++;
-        if (!lost && (err = base_child(node, base, slot, &base_here)) < 0 &&
+        if (!lost && (err = base_child(node, base, slot, g->ndim, &domain,
+                                       &base_flat, &base_here)) < 0 &&
             !b->tolerant)
             return err;
+        err = 0;
         *e = (pyri_entry){.slot = slot};
-        if (lost && here == 0 && !rival)
+        if (whole && here)
+            err = pyri_fail(PYR_EINVAL, "a constant region has other cells");
+        else if (whole)
+            own_flat(j, level - 1, whole->bits, &shown, e);
+        else if (lost && here == 0 && !rival)
             err = lost_child(level - 1, base, slot, e);
-        else if (here == 0)
+        else if (here == 0 && sheets_here.n == 0)
             err = other_child(j, level - 1, child, rival, node, base, slot, e,
                               &there);
         else if (level == 1)
-            err = build_leaf(j, &touches[done], rival, base_here, e);
+            err = here == 1 && sheets_here.n == 0
+                      ? build_leaf(j, &touches[done], rival, base_here, e)
+                      : pyri_fail(PYR_EINVAL, "a constant region cuts a chunk");
         else
             err = build_node(j, level - 1, child, touches + done, here,
-                             base_here, below, nbelow, e);
+                             sheets_here, base_here, below, nbelow, e);
         if (err < 0)
             return err;
         done += here;
         j->nruns = runs;
+        j->nat = picked;
         if (there) {
             e->slot = slot;
             sum_child(j, &s, &domain, e);
@@ -375,6 +512,14 @@ build_node(job *j, int level, const uint64_t *pos, pyri_touch *touches,
         } else {
             sum_fill(j, &s, &domain);
         }
+    }
+    pyri_box all;
+    uint64_t value = 0;
+    if (all_flat(j, level, pos, entries, count, &all, &value)) {
+        j->n = first_node; /* what is below is not needed any more */
+        b->bytes.size = first_byte;
+        own_flat(j, level, value, &all, out);
+        return 0;
     }
     s.about.digest = pyri_hash128(s.text, s.size);
     out->level = level;
@@ -405,9 +550,15 @@ pyri_build_run(pyri_build *b)
         return pyri_fail_nomem("the nodes of a version");
     for (size_t i = 0; i < b->nrivals; i++)
         j.rivals[i] = (near){&b->rivals[i], 0, ALL};
-    under base = {b->base->root, b->base->root_level};
-    err = build_node(&j, b->grid->levels, pos, b->touches, b->ntouches, base,
-                     j.rivals, b->nrivals, &root);
+    if (!pyri_room(&j.at, &j.at_room, b->nsheets, sizeof *j.at)) {
+        free(j.rivals);
+        return pyri_fail_nomem("the nodes of a version");
+    }
+    for (; j.nat < b->nsheets; j.nat++)
+        j.at[j.nat] = (uint32_t)j.nat;
+    under base = {b->base->root, b->base->root_level, NULL};
+    err = build_node(&j, b->grid->levels, pos, b->touches, b->ntouches,
+                     (some){0, j.nat}, base, j.rivals, b->nrivals, &root);
     if (err == 0)
         err = hand_over(&j);
     if (err == 0)
@@ -415,6 +566,7 @@ pyri_build_run(pyri_build *b)
     free(j.placed);
     free(j.rivals);
     free(j.runs);
+    free(j.at);
     return err;
 }
 

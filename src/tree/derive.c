@@ -38,6 +38,29 @@ add_entry(const pyri_tree *t, const pyri_box *domain, const pyri_entry *e,
         pyri_summary_merge(&out->summary, t->type, &child);
 }
 
+/* A flat child is nothing but its entry: all of that follows from the rest. */
+static int
+check_flat(const pyri_tree *t, const pyri_box *domain, const pyri_entry *e)
+{
+    uint8_t a[PYRI_SUMMARY_BYTES], b[PYRI_SUMMARY_BYTES];
+    pyri_flat f = {.label = e->about.label, .bits = e->about.summary.min};
+    pyri_box region;
+    pyri_about want;
+    memcpy(f.shape, e->shape, sizeof f.shape);
+    if (!pyri_flat_region(&f, t->grid->ndim, domain, &region))
+        return pyri_fail(PYR_ECORRUPT, "a flat child is outside its shape");
+    pyri_flat_about(&f, t->grid->ndim, t->type, t->fill, &region, &want);
+    pyri_summary_encode(&e->about.summary, t->type, a);
+    pyri_summary_encode(&want.summary, t->type, b);
+    if (memcmp(a, b, sizeof a) != 0)
+        return pyri_fail(PYR_ECORRUPT,
+                         "the summary of a flat child is not that of its value");
+    if (memcmp(&e->about.digest, &want.digest, sizeof want.digest) != 0)
+        return pyri_fail(PYR_ECORRUPT,
+                         "the digest of a flat child is not that of its value");
+    return 0;
+}
+
 int
 pyri_node_derive(const pyri_tree *t, const pyri_node *node,
                  const uint64_t *pos, pyri_about *out)
@@ -68,6 +91,8 @@ pyri_node_derive(const pyri_tree *t, const pyri_node *node,
             return err;
         if (e.about.label > node->label)
             return pyri_fail(PYR_ECORRUPT, "a node has a newer child");
+        if (e.flat && (err = check_flat(t, &domain, &e)) < 0)
+            return err;
         add_entry(t, &domain, &e, text + size, out);
         size += 17;
     }

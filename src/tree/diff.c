@@ -17,6 +17,8 @@ typedef struct side {
     int stored;
     pyri_node node;
     bool open;
+    bool flat; /* nothing is stored here or below */
+    pyri_flat value;
 } side;
 
 typedef struct pair {
@@ -28,14 +30,27 @@ typedef struct pair {
 static int
 open_side(const pyri_tree *t, side *s, int level, const uint64_t *pos)
 {
-    s->open = s->label && s->stored == level;
+    s->open = s->label && !s->flat && s->stored == level;
     return s->open ? pyri_tree_get(t, s->label, level, pos, &s->node) : 0;
 }
 
 static int
-child_side(const side *s, unsigned slot, side *out)
+child_side(const side *s, unsigned slot, int ndim, const pyri_box *domain,
+           side *out)
 {
+    pyri_box region;
     *out = (side){0};
+    if (s->open && s->node.flats >> slot & 1) {
+        out->flat = true;
+        int err = pyri_node_flat(&s->node, slot, &out->value);
+        out->label = out->value.label;
+        return err;
+    }
+    if (s->flat) { /* a part of it */
+        if (pyri_flat_region(&s->value, ndim, domain, &region))
+            *out = *s;
+        return 0;
+    }
     if (s->open) {
         if (s->node.slots >> slot & 1)
             return pyri_node_child(&s->node, slot, &out->label, &out->stored);
@@ -76,8 +91,10 @@ compare_nodes(const pair *p, int level, const uint64_t *pos, side a, side b)
             return 0;
     if (a.label == b.label && (a.label == 0 || alike(p, a.label, &domain)))
         return 0;
-    if (level == 0)
-        return p->each(p->ctx, pos, &domain, a.label, b.label);
+    /* Where the newer one is flat and differs, all of it is newer. */
+    bool flat = b.flat || (a.flat && b.label == 0);
+    if (level == 0 || flat)
+        return p->each(p->ctx, pos, &domain, flat, a.label, b.label);
     if ((err = open_side(p->a, &a, level, pos)) < 0 ||
         (err = open_side(p->b, &b, level, pos)) < 0)
         return err;
@@ -87,8 +104,9 @@ compare_nodes(const pair *p, int level, const uint64_t *pos, side a, side b)
         uint64_t child[PYR_MAX_DIMS];
         side ca, cb;
         pyri_grid_child(g, level, pos, slot, child);
-        if ((err = child_side(&a, slot, &ca)) == 0 &&
-            (err = child_side(&b, slot, &cb)) == 0)
+        pyri_grid_domain(g, level - 1, child, &domain);
+        if ((err = child_side(&a, slot, g->ndim, &domain, &ca)) == 0 &&
+            (err = child_side(&b, slot, g->ndim, &domain, &cb)) == 0)
             err = compare_nodes(p, level - 1, child, ca, cb);
     }
     return err;
@@ -118,14 +136,19 @@ static int
 visit_newer(const newer *n, int level, const uint64_t *pos, side s)
 {
     const pyri_grid *g = n->t->grid;
-    pyri_box shown;
+    pyri_box shown, domain;
     int err;
     if (s.label <= n->after || !pyri_grid_shown(g, level, pos, &shown))
         return 0;
+    pyri_grid_domain(g, level, pos, &domain);
+    if (s.flat)
+        return pyri_flat_shown(&s.value, n->t->form, &domain, &shown)
+                   ? n->each(n->ctx, pos, NULL, &shown, s.value.bits)
+                   : 0;
     if ((err = open_side(n->t, &s, level, pos)) < 0)
         return err;
     if (level == 0)
-        return s.open ? n->each(n->ctx, pos, &s.node)
+        return s.open ? n->each(n->ctx, pos, &s.node, NULL, 0)
                       : pyri_fail(PYR_ECORRUPT, "a node of the tree is damaged");
     int bits = g->norder - (level - 1) * PYRI_FAN_BITS;
     unsigned slots = 1u << (bits < PYRI_FAN_BITS ? bits : PYRI_FAN_BITS);
@@ -133,7 +156,8 @@ visit_newer(const newer *n, int level, const uint64_t *pos, side s)
         uint64_t child[PYR_MAX_DIMS];
         side c;
         pyri_grid_child(g, level, pos, slot, child);
-        if ((err = child_side(&s, slot, &c)) == 0)
+        pyri_grid_domain(g, level - 1, child, &domain);
+        if ((err = child_side(&s, slot, g->ndim, &domain, &c)) == 0)
             err = visit_newer(n, level - 1, child, c);
     }
     return err;

@@ -120,7 +120,32 @@ found_same(walk *w, int level, const uint64_t *pos, uint64_t bits)
     pyri_box_intersect(w->t->grid->ndim, &w->hit.box, &w->bounds, &w->hit.box);
     w->hit.leaf = false;
     w->hit.bits = bits;
+    w->hit.flat = 0;
     return w->each(w->ctx, &w->hit);
+}
+
+/* Tell of a flat child: what it shows, and fill around that. */
+static int
+found_flat(walk *w, int level, const uint64_t *pos, const pyri_flat *f)
+{
+    const pyri_tree *t = w->t;
+    int n = t->grid->ndim;
+    pyri_box domain, shown, rest[2 * PYR_MAX_DIMS];
+    pyri_grid_domain(t->grid, level, pos, &domain);
+    if (!pyri_flat_shown(f, t->form, &domain, &shown) ||
+        !pyri_box_overlaps(n, &shown, &w->bounds))
+        return found_same(w, level, pos, t->fill);
+    pyri_box_intersect(n, &domain, &w->bounds, &domain);
+    int count = pyri_box_subtract(n, &domain, &shown, rest), err = 0;
+    for (int i = 0; i <= count && err == 0; i++) {
+        pyri_box_intersect(n, &domain, i < count ? &rest[i] : &shown,
+                           &w->hit.box);
+        w->hit.leaf = false;
+        w->hit.bits = i < count ? t->fill : f->bits;
+        w->hit.flat = i < count ? 0 : f->label;
+        err = w->each(w->ctx, &w->hit);
+    }
+    return err;
 }
 
 static bool
@@ -180,6 +205,13 @@ expand(walk *w, const pending *at, const pyri_node *node)
             err = found_same(w, child.level, child.pos, same);
             continue;
         }
+        if (node && node->flats >> slot & 1) {
+            pyri_flat flat;
+            if ((err = pyri_node_flat(node, slot, &flat)) < 0)
+                return told(w->t, child.level, child.pos, err);
+            err = found_flat(w, child.level, child.pos, &flat);
+            continue;
+        }
         if (node) {
             err = pyri_node_child(node, slot, &child.label, &child.stored);
             if (err == 0 && child.stored > child.level)
@@ -203,6 +235,7 @@ found_leaf(walk *w, const pending *at, const pyri_node *node)
     pyri_grid_domain(w->t->grid, 0, at->pos, &hit->box);
     pyri_box_intersect(w->t->grid->ndim, &hit->box, &w->bounds, &hit->box);
     hit->leaf = true;
+    hit->flat = 0;
     hit->node = *node;
     memcpy(hit->pos, at->pos, sizeof hit->pos);
     return w->each(w->ctx, hit);

@@ -3,7 +3,7 @@
  *
  *   at  bytes
  *    0     8  XXH3 of the key, plus XXH3 of all that follows (mod 2^64)
- *    8     1  format, 1
+ *    8     1  format: 1; 2 if a child is flat
  *    9     1  1: inner node, 2: leaf
  *   10     1  level
  *   11     1  bits: 1 summary is there, 2 digest is there
@@ -13,14 +13,17 @@
  *   24    16  digest: XXH3 (128 bits) over slot and digest of each child
  *   40    72  summary, see chunk/summary.c
  *  112     4  bytes of a downsampled block after the entries: none yet, 0
- *  116     4  0
+ *  116     4  bytes of shapes after the entries; 0 in format 1
  *  120        of an inner node, for each child that is there, by slot:
- *             1  bits: 1 summary, 2 digest, 4 the child was lost to damage
+ *             1  bits: 1 summary, 2 digest, 4 the child was lost to damage,
+ *                8 it is flat: not stored, see tree/flat.c
  *             1  level of the child
  *             6  0
  *             8  label
  *            16  digest
  *            72  summary
+ *             then for each that is flat, by slot: the shape as of its label,
+ *             8 along each axis
  *             of a leaf: see tree/leaf.c
  *
  * The key: array (8), label (8), level (1), all big-endian, then the position
@@ -33,7 +36,7 @@
 
 #include <string.h>
 
-enum { LOST = 4 };
+enum { LOST = 4, FLAT = 8 };
 
 size_t
 pyri_node_key(uint64_t array, uint64_t label, int level, int ndim,
@@ -70,6 +73,34 @@ damaged(const char *what)
     return pyri_fail(PYR_ECORRUPT, "a node of the tree is damaged: %s", what);
 }
 
+/* How many axes a node has, by its name. */
+static int
+axes_of(pyri_bytes key)
+{
+    const uint8_t *name = key.data;
+    int n = 0;
+    for (size_t i = 17; i < key.size; i++)
+        n += name[i] < 0x80;
+    return n;
+}
+
+/* Which children are flat? False if that makes no sense. */
+static bool
+find_flats(pyri_bytes key, pyri_node *node)
+{
+    uint64_t shapes = pyri_load32(node->bytes + 116);
+    const uint8_t *at = node->bytes + NODE_HEAD;
+    for (unsigned slot = 0; slot < PYRI_FAN; slot++)
+        if (node->slots >> slot & 1) {
+            node->flats |= (unsigned)(at[0] & FLAT ? 1 : 0) << slot;
+            at += NODE_ENTRY;
+        }
+    node->ndim = axes_of(key);
+    return node->flats && node->ndim <= PYR_MAX_DIMS &&
+           shapes == 8 * (uint64_t)node->ndim *
+                         (uint64_t)__builtin_popcount(node->flats);
+}
+
 int
 pyri_node_open(pyri_bytes key, pyri_bytes b, pyri_node *out)
 {
@@ -77,21 +108,26 @@ pyri_node_open(pyri_bytes key, pyri_bytes b, pyri_node *out)
     if (b.size < NODE_HEAD ||
         pyri_load64(bytes) != checksum(key, bytes, b.size))
         return damaged("its checksum is wrong");
-    if (bytes[8] != 1)
+    if (bytes[8] != NODE_PLAIN && bytes[8] != NODE_FLATS)
         return pyri_fail(PYR_EFORMAT, "a node of the tree is of format %u",
                          bytes[8]);
     *out = (pyri_node){bytes, b.size, bytes[10], pyri_load64(bytes + 16),
-                       pyri_load16(bytes + 12)};
+                       pyri_load16(bytes + 12), 0, 0};
     const uint8_t *name = key.data;
     if (out->label != pyri_load64_be(name + 8) || out->level != name[16])
         return damaged("it is of another version or level than its name");
     bool leaf = bytes[9] == NODE_LEAF;
     size_t entries =
         NODE_ENTRY * (size_t)__builtin_popcount(out->slots);
+    bool flats = bytes[8] == NODE_FLATS;
+    size_t shapes = flats ? pyri_load32(bytes + 116) : 0;
     if (leaf != (out->level == 0) || (!leaf && bytes[9] != NODE_INNER) ||
-        out->level > PYRI_MAX_LEVEL ||
-        (!leaf && b.size != NODE_HEAD + entries + pyri_load32(bytes + 112)))
+        out->level > PYRI_MAX_LEVEL || (leaf && flats) ||
+        (!leaf && b.size != NODE_HEAD + entries + shapes +
+                                pyri_load32(bytes + 112)))
         return damaged("its size or level is wrong");
+    if (flats && !find_flats(key, out))
+        return damaged("its flat children make no sense");
     return 0;
 }
 
@@ -129,7 +165,7 @@ pyri_node_begin(const pyri_about *own, pyr_type type, int level,
     if (!bytes)
         return NULL;
     memset(bytes, 0, size);
-    bytes[8] = 1;
+    bytes[8] = NODE_PLAIN;
     bytes[9] = level ? NODE_INNER : NODE_LEAF;
     bytes[10] = (uint8_t)level;
     pyri_store16(bytes + 12, (uint16_t)slots);
@@ -141,10 +177,14 @@ void
 pyri_node_encode(pyri_bytes key, const pyri_about *own, pyr_type type,
                  int level, const pyri_entry *entries, int n, pyri_buf *out)
 {
-    unsigned slots = 0;
-    for (int i = 0; i < n; i++)
+    unsigned slots = 0, flats = 0;
+    int ndim = axes_of(key);
+    for (int i = 0; i < n; i++) {
         slots |= 1u << entries[i].slot;
-    size_t size = NODE_HEAD + (size_t)n * NODE_ENTRY;
+        flats += entries[i].flat;
+    }
+    size_t shapes = 8 * flats * (size_t)ndim;
+    size_t size = NODE_HEAD + (size_t)n * NODE_ENTRY + shapes;
     uint8_t *bytes = pyri_node_begin(own, type, level, slots, size, out);
     if (!bytes)
         return;
@@ -154,6 +194,15 @@ pyri_node_encode(pyri_bytes key, const pyri_about *own, pyr_type type,
         pyri_about_encode(&entries[i].about, type, &at[0], at + 8);
         if (entries[i].lost)
             at[0] |= LOST;
+        if (entries[i].flat)
+            at[0] |= FLAT;
+    }
+    for (int i = 0; i < n; i++)
+        for (int d = 0; entries[i].flat && d < ndim; d++, at += 8)
+            pyri_store64(at, entries[i].shape[d]);
+    if (flats) {
+        bytes[8] = NODE_FLATS;
+        pyri_store32(bytes + 116, (uint32_t)shapes);
     }
     pyri_node_seal(key, bytes, size);
 }
@@ -170,6 +219,33 @@ entry_at(const pyri_node *node, unsigned slot)
     unsigned before = node->slots & ((1u << slot) - 1);
     return node->bytes + NODE_HEAD +
            NODE_ENTRY * (size_t)__builtin_popcount(before);
+}
+
+/* The shape that a flat child's version had. */
+static void
+load_shape(const pyri_node *node, unsigned slot, uint64_t *shape)
+{
+    unsigned before = node->flats & ((1u << slot) - 1);
+    const uint8_t *at = node->bytes + NODE_HEAD +
+                        NODE_ENTRY * (size_t)__builtin_popcount(node->slots) +
+                        8 * (size_t)node->ndim *
+                            (size_t)__builtin_popcount(before);
+    for (int d = 0; d < node->ndim; d++)
+        shape[d] = pyri_load64(at + 8 * d);
+}
+
+int
+pyri_node_flat(const pyri_node *node, unsigned slot, pyri_flat *out)
+{
+    uint64_t count;
+    const uint8_t *at = entry_at(node, slot);
+    out->label = pyri_load64(at + 8);
+    load_shape(node, slot, out->shape);
+    if ((at[0] & ~FLAT) != 3 || at[1] != node->level - 1 ||
+        out->label == 0 || out->label > node->label ||
+        !pyri_summary_peek_same(at + 32, &out->bits, &count))
+        return damaged("a flat child makes no sense");
+    return 0;
 }
 
 int
@@ -190,9 +266,14 @@ pyri_node_entry(const pyri_node *node, unsigned slot, pyr_type type,
     out->slot = slot;
     out->level = at[1];
     out->lost = at[0] & LOST;
+    out->flat = node->flats >> slot & 1;
     if (out->level >= node->level)
         return damaged("a child is not below it");
-    return decode_about(at[0], at + 8, type, &out->about);
+    int err = decode_about(at[0], at + 8, type, &out->about);
+    pyri_flat flat;
+    if (err == 0 && out->flat && (err = pyri_node_flat(node, slot, &flat)) == 0)
+        memcpy(out->shape, flat.shape, (size_t)node->ndim * sizeof(uint64_t));
+    return err;
 }
 
 bool

@@ -6,7 +6,14 @@
 
 #include "tree/tree.h"
 
-enum { NODE_INNER = 1, NODE_LEAF = 2, NODE_HEAD = 120, NODE_ENTRY = 104 };
+enum {
+    NODE_INNER = 1,
+    NODE_LEAF = 2,
+    NODE_HEAD = 120,
+    NODE_ENTRY = 104,
+    NODE_PLAIN = 1, /* format */
+    NODE_FLATS = 2  /* format, of nodes with flat children */
+};
 
 /* Zeroed room for a node with its head filled in, but for the checksum. */
 uint8_t *pyri_node_begin(const pyri_about *own, pyr_type type, int level,

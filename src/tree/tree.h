@@ -76,6 +76,9 @@ typedef struct pyri_entry {
     int level; /* of the child; less than one below only on the edge of a
                   tree that has grown */
     bool lost; /* which node the child is was not to be read any more */
+    bool flat; /* there is no such node: all its cells inside `shape` were
+                  written as one value, that of the summary */
+    uint64_t shape[PYR_MAX_DIMS]; /* of version about.label; if flat */
     pyri_about about;
 } pyri_entry;
 
@@ -86,6 +89,8 @@ typedef struct pyri_node {
     int level;
     uint64_t label;
     unsigned slots; /* bitmap of children that are there */
+    unsigned flats; /* and of those that are flat: they are no nodes */
+    int ndim;       /* if there are any */
 } pyri_node;
 
 size_t pyri_node_key(uint64_t array, uint64_t label, int level, int ndim,
@@ -96,8 +101,8 @@ void pyri_node_encode(pyri_bytes key, const pyri_about *own, pyr_type type,
                       int level, const pyri_entry *entries, int n,
                       pyri_buf *out);
 int pyri_node_about(const pyri_node *node, pyr_type type, pyri_about *out);
-/* The label and level of a child, without its summary; the slot is there.
- * PYR_ECORRUPT if the child is lost. */
+/* The label and level of a child, without its summary; the slot is there, and
+ * not flat. PYR_ECORRUPT if the child is lost. */
 int pyri_node_child(const pyri_node *node, unsigned slot, uint64_t *label,
                      int *level);
 int pyri_node_entry(const pyri_node *node, unsigned slot, pyr_type type,
@@ -106,6 +111,32 @@ int pyri_node_entry(const pyri_node *node, unsigned slot, pyr_type type,
  * them. */
 bool pyri_node_same(const pyri_node *node, unsigned slot, uint64_t *bits,
                     uint64_t *count);
+
+/* --- flat children (flat.c) ---------------------------------------------- */
+
+/*
+ * A subtree that one version wrote wholly, with one value, is not stored: the
+ * entry in its parent says it all. It stands for the nodes and leaves that
+ * would be there. It has no name that others could refer to, so a version
+ * with flats is never predicted: see array/flats.c.
+ */
+typedef struct pyri_flat {
+    uint64_t label, bits;
+    uint64_t shape[PYR_MAX_DIMS]; /* as of that label: cells outside are fill */
+} pyri_flat;
+
+/* The flat in a slot; it is one. */
+int pyri_node_flat(const pyri_node *node, unsigned slot, pyri_flat *out);
+/* The cells of a domain that it stands for; false if there are none. */
+bool pyri_flat_region(const pyri_flat *f, int ndim, const pyri_box *domain,
+                      pyri_box *out);
+/* Those of them that a form still shows: the others are fill. */
+bool pyri_flat_shown(const pyri_flat *f, const pyri_form *form,
+                     const pyri_box *domain, pyri_box *out);
+/* What is known of a region, as a parent says it. Its digest is that of a leaf
+ * with one fragment, however large it is. */
+void pyri_flat_about(const pyri_flat *f, int ndim, pyr_type type,
+                     uint64_t fill, const pyri_box *region, pyri_about *out);
 
 /* --- leaves (leaf.c) ----------------------------------------------------- */
 
@@ -158,8 +189,8 @@ typedef struct pyri_tree {
     uint64_t fill;
     uint64_t root; /* label; 0: all is fill */
     int root_level;
-    bool leaves_only;     /* find every leaf, also where a parent knows that
-                             all cells are the same */
+    bool leaves_only;     /* find every leaf and flat, also where a parent
+                             knows that all cells are the same */
     uint64_t *nodes_read; /* counts; NULL: nobody asks */
     const char *array;    /* for the text of failures; NULL: nobody asks */
     uint64_t version;     /* likewise, as users count */
@@ -169,10 +200,16 @@ typedef struct pyri_tree {
 int pyri_tree_get(const pyri_tree *t, uint64_t label, int level,
                   const uint64_t *pos, pyri_node *out);
 
+/* The leaf of a chunk that a flat stands for, made in `room`. */
+int pyri_flat_leaf(const pyri_tree *t, const pyri_flat *f, const uint64_t *pos,
+                   pyri_buf *room, pyri_node *out);
+
 typedef struct pyri_hit {
     pyri_box box;  /* cells, inside the bounds of what was asked for */
     bool leaf;     /* else all of them are `bits` */
     uint64_t bits;
+    uint64_t flat; /* label of the version that wrote them, if that is known
+                      without a leaf; else 0 */
     uint64_t pos[PYR_MAX_DIMS]; /* of the chunk */
     pyri_node node;             /* the leaf */
 } pyri_hit;
@@ -208,10 +245,24 @@ bool pyri_rival_touches(const pyri_rival *r, const pyri_box *box);
 /*
  * Make the leaf of a touched chunk. `prev` is the newest rival that touches
  * it (0: none); `base` is the label of the leaf that the base snapshot has
- * there (0: none). Fills in *leaf, which the caller of this ends.
+ * there (0: none), which is not stored if `flat` is given. Fills in *leaf,
+ * which the caller of this ends.
  */
 typedef int pyri_leaf_fn(void *ctx, const pyri_touch *touch, uint64_t prev,
-                         uint64_t base, pyri_leaf *leaf);
+                         uint64_t base, const pyri_flat *flat,
+                         pyri_leaf *leaf);
+
+/* Cells that the new version writes as one value: of each chunk all that are
+ * inside the shape, or none. */
+typedef struct pyri_sheet {
+    pyri_box box;
+    uint64_t bits;
+} pyri_sheet;
+
+/* How many nodes it takes to say where the sheets are: a count that ends soon
+ * after `limit`. (flat.c) */
+int pyri_sheets_nodes(const pyri_grid *g, const pyri_sheet *sheets, size_t n,
+                      uint64_t limit, uint64_t *out);
 
 typedef struct pyri_build {
     const pyri_tree *base;   /* the newest published snapshot */
@@ -222,7 +273,11 @@ typedef struct pyri_build {
     size_t nrivals;
     pyri_touch *touches;     /* sorted here */
     size_t ntouches;
+    const pyri_sheet *sheets; /* apart from each other and from the touches */
+    size_t nsheets;
+    bool flat;               /* chunks that become one value are made flat */
     pyri_leaf_fn *leaf;
+    int (*alive)(void *ctx); /* called now and then; or NULL */
     void *ctx;
     bool tolerant;           /* go on where the base is damaged: for a version
                                 that changes nothing, and must come to be */
@@ -233,7 +288,7 @@ typedef struct pyri_build {
     pyri_about root;
 } pyri_build;
 
-/* Build the nodes of a version bottom up; ntouches > 0. */
+/* Build the nodes of a version bottom up; there is a touch or a sheet. */
 int pyri_build_run(pyri_build *b);
 void pyri_build_fini(pyri_build *b);
 
@@ -260,9 +315,11 @@ int pyri_node_amend(pyri_bytes key, uint8_t *bytes, size_t size, pyr_type type,
 /* --- differences (diff.c) ------------------------------------------------ */
 
 /* A chunk whose leaf differs: its domain, and the labels of the leaves in
- * both trees (0: none). */
+ * both trees (0: none). If `flat`, all of a domain, which may be huge: the
+ * newer snapshot has a flat there, or nothing where the older one has one. */
 typedef int pyri_diff_fn(void *ctx, const uint64_t *pos,
-                         const pyri_box *domain, uint64_t a, uint64_t b);
+                         const pyri_box *domain, bool flat, uint64_t a,
+                         uint64_t b);
 
 /* Visit the chunks whose leaves differ between two snapshots of one line.
  * Both trees must use one grid: that of the newer snapshot. */
@@ -291,10 +348,12 @@ int pyri_tree_alone(const pyri_tree *t, const pyri_tree *older,
                     uint64_t older_label, const pyri_tree *const *others,
                     size_t nothers, const pyri_alone_out *out);
 
+/* A leaf, or, if that is NULL, a region of one value. */
 typedef int pyri_newer_fn(void *ctx, const uint64_t *pos,
-                          const pyri_node *leaf);
+                          const pyri_node *leaf, const pyri_box *region,
+                          uint64_t bits);
 
-/* Visit the leaves of a snapshot that are newer than a label. Whatever else a
+/* Visit the leaves and flats of a snapshot that are newer than a label. Whatever else a
  * version up to that one had stored is as it was, but for cuts. */
 int pyri_tree_newer(const pyri_tree *t, uint64_t after, pyri_newer_fn *each,
                     void *ctx);

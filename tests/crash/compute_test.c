@@ -324,11 +324,148 @@ a_source_that_is_forgotten_meanwhile_is_no_damage(void)
     tmp_remove(url);
 }
 
+/* --- flats ---------------------------------------------------------------- */
+
+static const uint64_t far[1] = {(1ull << 39) + 3};
+
+/* Another value for all 2^40 cells: no node but the root. */
+static int
+role_flood(const job *j)
+{
+    pyr_store *store = NULL;
+    pyr_array *a = NULL;
+    if (pyr_open(j->url, 0, &store) < 0 ||
+        pyr_array_open(store, "huge", &a) < 0)
+        return complain("open");
+    int code = pyr_compute(a, 0, origin, (uint64_t[1]){1ull << 40}, "x * 3 + 1",
+                           NULL) < 0
+                   ? complain("compute")
+                   : 0;
+    pyr_array_close(a);
+    pyr_close(store);
+    return code;
+}
+
+static int
+role_poke(const job *j)
+{
+    pyr_store *store = NULL;
+    pyr_array *a = NULL;
+    int32_t cell = 7;
+    if (pyr_open(j->url, 0, &store) < 0 ||
+        pyr_array_open(store, "huge", &a) < 0)
+        return complain("open");
+    int code = pyr_write(a, far, (uint64_t[1]){1}, &cell, NULL) < 0
+                   ? complain("write")
+                   : 0;
+    pyr_array_close(a);
+    pyr_close(store);
+    return code;
+}
+
+static int32_t
+cell_at(pyr_array *a, pyr_version v, uint64_t i)
+{
+    int32_t cell;
+    OK(pyr_read(a, v, &i, (uint64_t[1]){1}, &cell));
+    return cell;
+}
+
+static bool
+kill_flood(const fault_point *point)
+{
+    char url[4096];
+    pyr_store *store;
+    pyr_array *a;
+    pyr_version latest;
+    proc_kill_all();
+    snprintf(url, sizeof url, "%s", tmp_fresh("flood"));
+    OK(make_base(url));
+    OK(make_huge(url, &store, &a));
+    job j = {.role = "flood", .url = url, .logs = "-"};
+    proc_end end = proc_wait(start_at(point->name, "kill", 1, &j), BOUND);
+    CHECK(end.signal == SIGKILL);
+    OK(pyr_write(a, far, (uint64_t[1]){1}, &(int32_t){7}, NULL));
+    OK(pyr_latest(a, &latest));
+    CHECK(latest == (point->fate == ABSENT ? 1 : 2));
+    CHECK(cell_at(a, latest, far[0]) == 7);
+    int32_t around = cell_at(a, latest, far[0] + 1);
+    CHECK(around == (point->fate == PRESENT));
+    CHECK(cell_at(a, latest, 0) == around &&
+          cell_at(a, latest, (1ull << 40) - 1) == around);
+    pyr_verified seen;
+    OK(pyr_verify(store, &(pyr_verify_spec){.deep = 1}, &seen));
+    CHECK(seen.harms == 0 && seen.orphan_nodes == 0);
+    pyr_array_close(a);
+    pyr_close(store);
+    tmp_remove(url);
+    return end.signal == SIGKILL;
+}
+
+static void
+a_flood_killed_at_any_point_is_done_or_not(void)
+{
+    for (int i = 0; i < NPOINTS; i++)
+        if (!kill_flood(&points[i]))
+            CHECK_NOTE("not killed at %s", points[i].name);
+}
+
+/* While it is in flight, another writes into what it floods. */
+static void
+write_into_a_flood(const char *point, bool dies)
+{
+    char url[4096];
+    pyr_store *store;
+    pyr_array *a;
+    pyr_kind kinds[8] = {0};
+    proc_kill_all();
+    snprintf(url, sizeof url, "%s", tmp_fresh("flood"));
+    OK(make_base(url));
+    OK(make_huge(url, &store, &a));
+    job flood = {.role = "flood", .url = url, .logs = "-"};
+    job poke = {.role = "poke", .url = url, .logs = "-"};
+    pid_t first = start_at(point, "stop", 1, &flood);
+    REQUIRE(is_stopped(first));
+    pid_t second = start_at("write.taken", "stop", 1, &poke);
+    REQUIRE(is_stopped(second));
+    kill(second, SIGCONT);
+    CHECK(cell_at(a, PYR_LATEST, far[0]) == 0); /* nobody has come through */
+    kill(first, dies ? SIGKILL : SIGCONT);
+    if (!dies)
+        CHECK(proc_ends_well(first, BOUND));
+    CHECK(proc_ends_well(second, BOUND));
+    OK(pyr_history(a, 0, PYR_LATEST, note_kinds, kinds));
+    CHECK(kinds[1] == (dies ? PYR_KIND_NOTHING : PYR_KIND_COMPUTE));
+    CHECK(kinds[2] == PYR_KIND_WRITE);
+    CHECK(cell_at(a, 2, far[0]) == 7);
+    CHECK(cell_at(a, 1, far[0]) == !dies);
+    CHECK(cell_at(a, 2, far[0] + 1) == !dies && cell_at(a, 2, 5) == !dies);
+    pyr_verified seen;
+    OK(pyr_verify(store, &(pyr_verify_spec){.deep = 1}, &seen));
+    CHECK(seen.harms == 0 && seen.orphan_nodes == 0);
+    pyr_array_close(a);
+    pyr_close(store);
+    tmp_remove(url);
+}
+
+static void
+who_writes_into_a_flood_comes_after_it(void)
+{
+    write_into_a_flood("write.taken", false);
+    write_into_a_flood("write.built", false);
+    write_into_a_flood("write.taken", true);
+    write_into_a_flood("write.built", true);
+}
+
 static const crew_role roles[] = {{"compute", role_compute},
                                   {"triple", role_triple},
+                                  {"flood", role_flood},
+                                  {"poke", role_poke},
                                   {NULL, NULL}};
 
 CREW_TESTS(roles, T(a_computation_killed_at_any_point_is_done_or_not),
            T(a_write_into_what_should_stay_as_it_was_is_not_to_be_seen),
            T(a_computation_that_is_disturbed_five_times_gives_up),
-           T(a_source_that_is_forgotten_meanwhile_is_no_damage))
+           T(a_source_that_is_forgotten_meanwhile_is_no_damage),
+           T(a_flood_killed_at_any_point_is_done_or_not),
+           T(who_writes_into_a_flood_comes_after_it))

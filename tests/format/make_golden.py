@@ -64,12 +64,38 @@ def fill(tool, store, folder):
     run(tool, "forget", store, "long", "2")  # and not reclaimed
 
 
+def fill_flats(tool, store, folder):
+    """Nodes with flat children, and what later versions make of them."""
+    rng = random.Random(2)
+    shape = "230,190"
+    run(tool, "create", store, "bytes", "--shape", shape, "--type", "u8",
+        "--chunk", "9,7", "--fill", "3")
+    run(tool, "compute", store, "bytes", "x * 2")
+    write(tool, store, "bytes", "u8", rng, (20, 20), folder)
+    run(tool, "compute", store, "bytes", "x + 1", "--box", "5:200,0:150")
+    run(tool, "resize", store, "bytes", "--shape", "150,260")
+    run(tool, "resize", store, "bytes", "--shape", "300,260")
+    run(tool, "compute", store, "bytes", "x * 3", "--box", "40:300,20:250")
+    run(tool, "clone", store, "bytes", "twin", "--version", "4")
+    run(tool, "compute", store, "twin", "where(x > 6, 1, x)")
+    run(tool, "create", store, "line", "--shape", "3000", "--type", "f64",
+        "--chunk", "4", "--fill", "0.5")
+    run(tool, "compute", store, "line", "x - 2")
+    run(tool, "compute", store, "line", "nan", "--box", "100:2000")
+    write(tool, store, "line", "f64", rng, (3000,), folder)
+    run(tool, "forget", store, "bytes", "--keep", "4")
+    run(tool, "reclaim", store)
+
+
+SCENES = {"v1": fill, "v1-flats": fill_flats}
+
+
 def main():
     tool, name = sys.argv[1:]
     here = os.path.dirname(os.path.abspath(__file__))
     with tempfile.TemporaryDirectory() as folder:
         store = os.path.join(folder, name)
-        fill(tool, store, folder)
+        SCENES[name](tool, store, folder)
         with open(os.path.join(here, name + ".json"), "w") as f:
             json.dump(describe(tool, store), f, indent=1, sort_keys=True)
             f.write("\n")

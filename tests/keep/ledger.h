@@ -144,7 +144,7 @@ ledger_walk(ledger *l, const pyri_tree *t, int level, const uint64_t *pos,
     for (unsigned slot = 0; slot < PYRI_FAN; slot++) {
         uint64_t below;
         int at;
-        if (!(node.slots >> slot & 1))
+        if (!((node.slots & ~node.flats) >> slot & 1))
             continue;
         OK(pyri_node_child(&node, slot, &below, &at));
         pyri_grid_child(t->grid, level, pos, slot, child);

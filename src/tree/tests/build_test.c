@@ -24,7 +24,7 @@ shown_of(const world *w, uint64_t label, const uint64_t *pos, pyri_box *out)
 
 static int
 make_leaf(void *ctx, const pyri_touch *touch, uint64_t prev, uint64_t base,
-          pyri_leaf *leaf)
+          const pyri_flat *flat, pyri_leaf *leaf)
 {
     making *m = ctx;
     const world *w = m->w;
@@ -394,8 +394,8 @@ typedef struct visit {
 } visit;
 
 static int
-differ(void *ctx, const uint64_t *pos, const pyri_box *domain, uint64_t a,
-       uint64_t b)
+differ(void *ctx, const uint64_t *pos, const pyri_box *domain, bool flat,
+       uint64_t a, uint64_t b)
 {
     visit *v = ctx;
     uint64_t n = chunk_number(v->w, pos);
@@ -612,9 +612,9 @@ tree_of_vast(vast *v, pyri_reader *r, uint64_t label)
 
 static int
 empty_leaf(void *ctx, const pyri_touch *touch, uint64_t prev, uint64_t base,
-           pyri_leaf *leaf)
+           const pyri_flat *flat, pyri_leaf *leaf)
 {
-    (void)ctx, (void)touch, (void)prev, (void)base;
+    (void)ctx, (void)touch, (void)prev, (void)base, (void)flat;
     leaf->about.known = false;
     return 0;
 }
