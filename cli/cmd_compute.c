@@ -82,11 +82,13 @@ const verb verb_compute = {
         "EXPR is over x (the cell), x@7 (the same cell in version 7), i0, i1, "
         "... (its\ncoordinates) and numbers, with the operators of Python and "
         "where, clip, min, max,\nabs, sqrt, exp, log, sin, floor, isnan, f32, "
-        "... 'man pyramid' tells more.",
+        "... Other names call kernels that are\ninstalled on this machine: "
+        "median3(), gain(factor=2). 'man pyramid' tells more.",
     .examples = "  pyramid compute demo.pyr t 'x*1.8 + 32'\n"
                 "  pyramid compute demo.pyr t 'where(isnan(x), 0, x)' "
                 "--box 0:100\n"
-                "  pyramid compute demo.pyr steps 'x - x@3' --version 4\n",
+                "  pyramid compute demo.pyr steps 'x - x@3' --version 4\n"
+                "  pyramid compute demo.pyr images 'x - median3()'\n",
     .options = options,
     .min_words = 3,
     .max_words = 3,

@@ -150,10 +150,6 @@ pyri_handler_parse(const pyri_array *a, const char *text, pyri_expr *e,
                             "kernel '%s' looks at cells around each one, which "
                             "a write does not have: no handler can call it",
                             k->bound[i].kernel->name);
-    if (err == 0 && canon) {
-        pyri_kernels_note(k, canon);
-        err = pyri_buf_check(canon, "a handler");
-    }
     return err;
 }
 

@@ -89,6 +89,8 @@ prepare_all(const pyri_array *a, pyri_handlers *h)
         pyri_buf_add(&h->text, r->text, strlen(r->text));
     }
     pyri_buf_u8(&h->text, 0);
+    for (size_t i = 0; i < h->n; i++) /* as they are on this machine now */
+        pyri_kernels_note(&h->run[i].kernels, &h->text);
     return err < 0 ? err : pyri_buf_check(&h->text, "handlers");
 }
 
