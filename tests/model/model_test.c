@@ -11,6 +11,7 @@
 #include "model/handle.h"
 #include "support/health.h"
 
+#include <errno.h>
 #include <math.h>
 
 /* --- steps --------------------------------------------------------------- */
@@ -695,10 +696,10 @@ case_goes_well(void (*run)(const engine *, uint64_t), const engine *on,
     if (check_failures == before)
         return true;
     printf("# run it again: PYR_TEST_ONE=1 PYR_TEST_SEED=0x%llx "
-           "PYR_TEST_SCALE=%s tests/model/model_test %s\n",
+           "PYR_TEST_SCALE=%s %s %s\n",
            (unsigned long long)seed,
            getenv("PYR_TEST_SCALE") ? getenv("PYR_TEST_SCALE") : "normal",
-           on->test);
+           program_invocation_name, on->test);
     return false;
 }
 

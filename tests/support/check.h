@@ -6,9 +6,10 @@
  *
  * CHECK notes a failure and goes on, REQUIRE notes it and leaves the test,
  * OK(call) shows pyr_errmsg(), FAILS(code, call) wants that very code. A
- * program runs all its tests, or those named as arguments. REQUIRE and OK
- * leave through longjmp, so they may stand in helper functions too, on the
- * thread that runs the tests.
+ * program runs all its tests, or those named as arguments; of one that fails
+ * it prints the command that runs it again. REQUIRE and OK leave through
+ * longjmp, so they may stand in helper functions too, on the thread that runs
+ * the tests.
  */
 #ifndef SUPPORT_CHECK_H
 #define SUPPORT_CHECK_H
@@ -78,6 +79,18 @@ check_run(const check_case *c)
         c->run();
 }
 
+/* One command that does the same again, as far as a seed decides. */
+static inline void
+check_print_again(const char *program, const char *name)
+{
+    static const char *const knobs[] = {"PYR_TEST_SCALE", "PYR_TEST_SEED"};
+    printf("# again:");
+    for (int i = 0; i < 2; i++)
+        if (getenv(knobs[i]) && *getenv(knobs[i]))
+            printf(" %s=%s", knobs[i], getenv(knobs[i]));
+    printf(" %s %s\n", program, name);
+}
+
 static inline int
 check_main(const check_case *cases, int n, int argc, char **argv)
 {
@@ -90,6 +103,8 @@ check_main(const check_case *cases, int n, int argc, char **argv)
         if (!check_wanted(cases[i].name, argc, argv))
             continue;
         check_run(&cases[i]);
+        if (check_failures)
+            check_print_again(argv[0], cases[i].name);
         printf("%sok %d - %s\n", check_failures ? "not " : "", ++number,
                cases[i].name);
         fflush(stdout);

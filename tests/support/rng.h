@@ -93,7 +93,10 @@ test_seed(void)
         clock_gettime(CLOCK_REALTIME, &t);
         seed = rng_mix((uint64_t)t.tv_sec * 1000000007u +
                        (uint64_t)t.tv_nsec) >> 16;
-        printf("# PYR_TEST_SEED=0x%llx\n", (unsigned long long)seed);
+        char given[32]; /* for children, and who tells how to do it again */
+        snprintf(given, sizeof given, "0x%llx", (unsigned long long)seed);
+        setenv("PYR_TEST_SEED", given, 1);
+        printf("# PYR_TEST_SEED=%s\n", given);
         fflush(stdout);
     }
     return seed;

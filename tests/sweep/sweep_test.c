@@ -364,6 +364,8 @@ main(int argc, char **argv)
         check_run(&(check_case){name, run_now});
         interpose_memory(false);
         pyri_sys_order(NULL);
+        if (check_failures)
+            check_print_again(argv[0], name);
         printf("%sok %d - %s\n", check_failures ? "not " : "", ++number, name);
         fflush(stdout);
         bad += check_failures != 0;
