@@ -251,8 +251,8 @@ WORDS = {
     "daily": "Pyramid and HDF5 are called from C, the others from Python as "
              "their users do; in brackets: times what Pyramid takes. Medians "
              "of turns; ± is half of the way from least to most.",
-    "history": "After all snapshots were made, ten boxes each. `-`: it cannot do "
-               "that.",
+    "history": "After all snapshots were made, ten boxes each. `-`: it cannot "
+               "do that.",
     "compressed": "A smooth field; Pyramid Zstandard (Blosc), HDF5 shuffle + "
                   "deflate 1, Zarr, TileDB and Icechunk Zstandard 3, "
                   "tensorstore Blosc with Zstandard 5.",
@@ -393,8 +393,8 @@ def crowd_figures(records):
         if a and b and "values" in a and "values" in b:
             value = factor(b, a)
             rows.append([f"commits by 8 writers, {ours.split(', ')[1]}, "
-                         f"against {side}", side, f"{value:.1f}", cpu_times(b, a), ">= 20",
-                         judged(value, 20)])
+                         f"against {side}", side, f"{value:.1f}",
+                         cpu_times(b, a), ">= 20", judged(value, 20)])
     return rows
 
 
