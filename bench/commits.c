@@ -14,7 +14,13 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { EDGE = 8192, STEPS = 10, CHUNK = 256, BOX = 64, BOX_BYTES = BOX * BOX * 8 };
+enum {
+    EDGE = 8192,
+    STEPS = 10,
+    CHUNK = 256,
+    BOX = 64,
+    BOX_BYTES = BOX * BOX * 8
+};
 enum { POOL = 1 << 17 }; /* random cells that boxes are taken from */
 
 /* One writer: of a store, or of a bare file. */

@@ -33,7 +33,7 @@ remove_dir(void)
 int
 bench_pick(int full, int quick, int check)
 {
-    return bench_how == BENCH_FULL ? full
+    return bench_how == BENCH_FULL    ? full
            : bench_how == BENCH_QUICK ? quick
                                       : check;
 }

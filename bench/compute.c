@@ -204,8 +204,10 @@ main(int argc, char **argv)
     int from;
     bench_fill_f64(buf, (size_t)cells, 1);
     OK(pyr_create(store, "a",
-                  &(pyr_spec){.ndim = 1, .shape = &cells,
-                              .chunk = (uint64_t[1]){CHUNK}, .type = PYR_F64},
+                  &(pyr_spec){.ndim = 1,
+                              .shape = &cells,
+                              .chunk = (uint64_t[1]){CHUNK},
+                              .type = PYR_F64},
                   &array));
     OK(pyr_write(array, &zero, &cells, buf, NULL));
     SYS(from = open(bench_path("cells"), O_RDWR | O_CREAT, 0600));

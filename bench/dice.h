@@ -21,9 +21,9 @@ enum { DICE_CHUNK = 1024, DICE_BYTES = DICE_CHUNK * DICE_CHUNK };
 
 typedef struct dice {
     const char *side;
-    int rows, cols; /* of processes */
+    int rows, cols;      /* of processes */
     uint64_t tall, wide; /* chunks of one process */
-    bool sync; /* writes end on stable storage */
+    bool sync;           /* writes end on stable storage */
     int size, rank;
     /* in cells: */
     uint64_t offset[2], edge[2], shape[2];

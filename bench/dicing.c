@@ -131,8 +131,8 @@ static void
 pyramid_create(hand *h)
 {
     uint64_t chunk[2] = {DICE_CHUNK, DICE_CHUNK};
-    pyr_store *store = bench_store(
-        h->url, h->d.sync ? PYR_DURABILITY_COMMIT : PYR_DURABILITY_OS);
+    pyr_store *store = bench_store(h->url, h->d.sync ? PYR_DURABILITY_COMMIT
+                                                     : PYR_DURABILITY_OS);
     OK(pyr_create(store, "dicing",
                   &(pyr_spec){.ndim = 2,
                               .shape = h->d.shape,

@@ -229,7 +229,8 @@ bench(void)
     memory_case("array of one chunk", small);
     if (bench_how == BENCH_CHECK)
         return 0;
-    memory_case(bench_how == BENCH_FULL ? "array of 2 GB" : "large array", large);
+    memory_case(bench_how == BENCH_FULL ? "array of 2 GB" : "large array",
+                large);
     memory_case("array of 10^18 cells, one chunk written", vast);
     return 0;
 }

@@ -21,8 +21,8 @@ open_array(slate *s, const char *path, bool make)
         OK(pyr_array_open(h->store, "a", &h->array));
         return;
     }
-    h->store = bench_store(path, s->sync ? PYR_DURABILITY_COMMIT
-                                         : PYR_DURABILITY_OS);
+    h->store = bench_store(path,
+                           s->sync ? PYR_DURABILITY_COMMIT : PYR_DURABILITY_OS);
     OK(pyr_create(h->store, "a",
                   &(pyr_spec){.ndim = s->ndim,
                               .shape = s->shape,

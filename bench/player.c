@@ -419,8 +419,7 @@ do_diff(void)
         boxes = store->diff(s, a, b);
     bench_time t = bench_since(start);
     printf("{\"n\":%llu,\"wall\":%.9f,\"cpu\":%.9f,\"boxes\":%llu}\n",
-           (unsigned long long)count, t.wall, t.cpu,
-           (unsigned long long)boxes);
+           (unsigned long long)count, t.wall, t.cpu, (unsigned long long)boxes);
 }
 
 /* --- lines --------------------------------------------------------------- */
@@ -428,11 +427,12 @@ do_diff(void)
 static const struct {
     const char *name;
     void (*run)(void);
-} verbs[] = {{"make", do_make},     {"join", do_join},   {"drop", do_drop},
-             {"read", do_read},     {"check", do_check}, {"update", do_update},
-             {"watch", do_watch},   {"append", do_append},
-             {"mean", do_mean},     {"change", do_change},
-             {"diff", do_diff},     {"versions", do_versions}};
+} verbs[] = {{"make", do_make},   {"join", do_join},
+             {"drop", do_drop},   {"read", do_read},
+             {"check", do_check}, {"update", do_update},
+             {"watch", do_watch}, {"append", do_append},
+             {"mean", do_mean},   {"change", do_change},
+             {"diff", do_diff},   {"versions", do_versions}};
 
 static void
 obey(const char *verb)

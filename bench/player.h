@@ -25,10 +25,10 @@ typedef struct slate {
     char name[64];
     int ndim;
     uint64_t shape[PLAYER_AXES], chunk[PLAYER_AXES];
-    size_t cell; /* bytes */
-    bool real32; /* f32, else f64 */
-    bool sync;   /* updates end on stable storage */
-    bool pressed; /* compressed */
+    size_t cell;           /* bytes */
+    bool real32;           /* f32, else f64 */
+    bool sync;             /* updates end on stable storage */
+    bool pressed;          /* compressed */
     const uint8_t *source; /* mapped; row-major */
     size_t source_bytes;
     void *own; /* what the backend knows of it */

@@ -49,9 +49,8 @@ curve_point(int versions)
     bench_time reclaim = bench_since(start);
     double each = (double)gone.versions;
     bench_row("%d|%.1f|%.1f|%.1f|%.1f|%.1f|%.2f|%.1f", versions,
-              forget.cpu * 1e3, reclaim.cpu * 1e3,
-              reclaim.cpu * 1e6 / each, (double)gone.nodes / each,
-              (double)gone.bytes / 1e3 / each,
+              forget.cpu * 1e3, reclaim.cpu * 1e3, reclaim.cpu * 1e6 / each,
+              (double)gone.nodes / each, (double)gone.bytes / 1e3 / each,
               reclaim.cpu * 1e6 / (double)(gone.nodes + gone.fragments),
               (double)gone.returned / 1e6);
     pyr_array_close(array);

@@ -351,7 +351,8 @@ balance(const char *name, unsigned kinds, int operations, int least)
 {
     static const int sizes[] = {10, 30, 100, 300, 1000};
     for (int i = least; i < 5; i++) {
-        double *load = calloc((size_t)sizes[i], sizeof *load), most = 0, all = 0;
+        double *load = calloc((size_t)sizes[i], sizeof *load), most = 0,
+               all = 0;
         CHECK(load);
         for (size_t k = 0; k < notes.n; k++)
             if (kinds >> notes.list[k].what & 1) {
@@ -362,8 +363,7 @@ balance(const char *name, unsigned kinds, int operations, int least)
             most = load[s] > most ? load[s] : most;
         double mean = all / sizes[i];
         bench_row("%s|%d|%.2f|%.3f|%.4f|%.0f", name, sizes[i], most / mean,
-                  all / operations, most / operations,
-                  1e4 * operations / most);
+                  all / operations, most / operations, 1e4 * operations / most);
         free(load);
     }
 }

@@ -255,7 +255,8 @@ def storage(day, able, took, base, ideal, versions, name):
 def compressed(day):
     n = day.ctx.pick(4096, 2048, 512)
     say("compressed")
-    sides, fills = [s for s in day.players if s != "memmap"], {}
+    sides = [s for s in day.players if s != "memmap"]
+    able, fills = [], {}
     for rep in range(day.ctx.pick(3, 2, 1)):
         if rep:
             day.drop("pressed", able)

@@ -5,6 +5,7 @@ import subprocess
 import time
 
 from . import machine
+from .players import plain
 from .turns import Failed, records, say, take_turns
 
 # side -> (program, name of the side there, what it is)
@@ -55,14 +56,15 @@ def play_round(ctx, side, grid, chunks, sync):
     except subprocess.TimeoutExpired:
         raise Failed(f"took over {LIMIT} s") from None
     except OSError as error:
-        raise Failed(str(error)) from None
+        raise Failed(plain(str(error))) from None
     phases = {}
     for line in out.stdout.splitlines():
         if line.startswith("{"):
             r = json.loads(line)
             phases[r["phase"]] = r
     if out.returncode or "write" not in phases:
-        raise Failed((out.stderr.strip().splitlines() or ["failed"])[-1])
+        end = out.stderr.strip().splitlines() or ["failed"]
+        raise Failed(plain(end[-1]))
     return phases
 
 

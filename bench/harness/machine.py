@@ -49,10 +49,11 @@ def dirty_limit():
     def setting(name):
         with open("/proc/sys/vm/" + name) as f:
             return int(f.read())
-    hard = setting("dirty_bytes") or available() * setting("dirty_ratio") // 100
-    soft = setting("dirty_background_bytes") or \
-        available() * setting("dirty_background_ratio") // 100
-    return (hard + soft) // 2
+
+    def limit(kind):
+        return setting(kind + "_bytes") or \
+            available() * setting(kind + "_ratio") // 100
+    return (limit("dirty") + limit("dirty_background")) // 2
 
 
 def files(folder):

@@ -2,6 +2,7 @@
 bench/player.h has the lines they understand."""
 import json
 import os
+import re
 import shutil
 import subprocess
 
@@ -37,10 +38,10 @@ class Player:
         if not line:
             self.process.wait()
             end = self.process.stderr.read().strip().splitlines()
-            raise Failed(end[-1] if end else "ended without a word")
+            raise Failed(plain(end[-1] if end else "ended without a word"))
         reply = json.loads(line)
         if "error" in reply:
-            raise Failed(reply["error"])
+            raise Failed(plain(reply["error"]))
         if "cannot" in reply:
             raise Failed("-")
         return reply
@@ -62,6 +63,12 @@ class Player:
         self.process.stdout.close()
         self.process.stderr.close()
         shutil.rmtree(self.home, ignore_errors=True)
+
+
+def plain(fault):
+    """One line of it, without the folders of this machine."""
+    line = (fault.strip().splitlines() or ["failed"])[0]
+    return re.sub(r"(/[\w.-]+)+/", ".../", line)[:160]
 
 
 def text(value):

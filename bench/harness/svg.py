@@ -22,8 +22,8 @@ class Canvas:
              weight="normal", turn=0):
         spin = f' transform="rotate({turn} {x:.1f} {y:.1f})"' if turn else ""
         self.parts.append(
-            f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size}" fill="{colour}" '
-            f'text-anchor="{anchor}" font-weight="{weight}"{spin}>'
+            f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size}" '
+            f'fill="{colour}" text-anchor="{anchor}" font-weight="{weight}"{spin}>'
             f'{escape(str(text))}</text>')
 
     def line(self, x1, y1, x2, y2, colour=GRID, width=1.0, dash=""):
@@ -125,7 +125,7 @@ def apart(labels, gap, low, high):
 
 def lines(title, subtitle, series, x_name, y_name, log_x=False, log_y=False,
           x_ticks=None, strong=("Pyramid",), width=820, height=440):
-    """series: {name: [(x, y), ...]}; names stand at the ends of their lines."""
+    """series: {name: [(x, y), ...]}; names stand at the ends of lines."""
     c = Canvas(width, height, title, subtitle)
     longest = max([len(name) for name in series] + [10])
     left, right, top, bottom = 72, width - 30 - 7.2 * longest, 76, height - 52

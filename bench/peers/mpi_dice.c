@@ -104,8 +104,8 @@ static void
 read_alone(dice *d)
 {
     rewind_view();
-    MPI_OK(MPI_File_read(file, d->cells, (int)d->edge[0], row,
-                         MPI_STATUS_IGNORE));
+    MPI_OK(
+        MPI_File_read(file, d->cells, (int)d->edge[0], row, MPI_STATUS_IGNORE));
 }
 
 static void

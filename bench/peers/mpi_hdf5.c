@@ -70,8 +70,8 @@ transfer(const dice *d, const hsize_t at[2], const hsize_t size[2], bool all,
     hsize_t offset[2] = {d->offset[0] + at[0], d->offset[1] + at[1]};
     hid_t memory = H5Screate_simple(2, size, NULL);
     hid_t space = H5Dget_space(set), dxpl = H5Pcreate(H5P_DATASET_XFER);
-    H5(H5Pset_dxpl_mpio(dxpl, all ? H5FD_MPIO_COLLECTIVE
-                                  : H5FD_MPIO_INDEPENDENT));
+    H5(H5Pset_dxpl_mpio(dxpl,
+                        all ? H5FD_MPIO_COLLECTIVE : H5FD_MPIO_INDEPENDENT));
     H5(H5Sselect_hyperslab(space, H5S_SELECT_SET, offset, NULL, size, NULL));
     if (from)
         H5(H5Dwrite(set, H5T_NATIVE_UINT8, memory, space, dxpl, from));

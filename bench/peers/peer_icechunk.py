@@ -58,7 +58,9 @@ class Peer(Store):
                 conflicts += 1
             try:
                 session.rebase(icechunk.ConflictDetector())
-            except icechunk.RebaseFailedError:
+            except (icechunk.RebaseFailedError, icechunk.IcechunkError):
+                # the same chunk; or what we began with is not in the history
+                # any more: on a file system commits can undo each other
                 session = self.fresh(boxes, cells)
 
     def fresh(self, boxes, cells):

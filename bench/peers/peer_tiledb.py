@@ -2,7 +2,6 @@
 stays open between reads. Every write is a fragment; snapshots are times, which
 are counted by hand here so that no two are the same. With option "one" the
 library's pools have one thread each, which suits small boxes."""
-import os
 
 import numpy as np
 import tiledb

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""harness_test.py - the driver of the benchmarks counts and compares right, and
-the players do what they are told.
+"""harness_test.py - the driver of the benchmarks counts and compares right,
+and the players do what they are told.
 
     harness_test.py BUILD
 
@@ -20,7 +20,7 @@ sys.dont_write_bytecode = True
 sys.path[:0] = [BENCH, os.path.join(BENCH, "peers")]
 
 from harness import compare, programs, report, stats, svg, turns  # noqa: E402
-from harness.players import Player  # noqa: E402
+from harness.players import Player, plain  # noqa: E402
 from harness.turns import Failed, records, take_turns  # noqa: E402
 from places import Random  # noqa: E402
 
@@ -81,6 +81,12 @@ def a_side_that_fails_is_named_and_the_others_go_on():
                    "less")
     assert [r["side"] for r in made] == ["A", "B"]
     assert made[0]["median"] == 2 and made[1]["fault"] == "no such library"
+
+
+def faults_are_one_line_without_folders():
+    assert plain("Error: /home/me/x/run-1/file not found\n  at y.rs:3") == (
+        "Error: .../file not found")
+    assert plain("") == "failed"
 
 
 def figure(side, median, better="less", spread=0.02, case="box"):
