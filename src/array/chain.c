@@ -118,14 +118,21 @@ load_top(pyri_chain *c, loading *l, const pyri_node *node, uint64_t *after,
 {
     wanted *w = l->w;
     pyri_leaf_walk leaf;
+    pyri_frag_window window;
     pyri_box domain;
     pyri_frag frag;
     pyri_grid_domain(w->t->grid, 0, w->pos, &domain);
     int err = pyri_leaf_begin(node, w->t->grid->ndim, &domain, &leaf);
+    window.usable = false;
+    if (err == 0 && w->box && leaf.left > 1)
+        pyri_frag_look_for(leaf.ndim, &domain, w->box, &window);
     *prev = err == 0 && leaf.prev > *after ? leaf.prev : 0;
     if (err == 0 && leaf.prev >= node->label)
         return pyri_fail(PYR_ECORRUPT, "a leaf lies on a newer one");
     while (err == 0 && leaf.left && !w->covered) {
+        pyri_leaf_skip_apart(&leaf, &window, pyri_max64(*after, *prev));
+        if (!leaf.left)
+            break;
         if ((err = pyri_leaf_peek(&leaf, &frag)) < 0)
             return err;
         if (frag.version <= *after)

@@ -730,6 +730,52 @@ pyri_frag_skip_rest(pyri_cursor *c, const pyri_frag *f)
     return pyri_cursor_take(c, same ? SAME : STORED) ? 0 : damaged();
 }
 
+void
+pyri_frag_look_for(int ndim, const pyri_box *chunk, const pyri_box *box,
+                   pyri_frag_window *w)
+{
+    w->ndim = ndim;
+    w->usable = width_of(ndim, chunk) == 2 &&
+                pyri_box_contains(ndim, chunk, box);
+    for (int d = 0; d < ndim && w->usable; d++) {
+        w->room[d] = (uint32_t)(chunk->hi[d] - chunk->lo[d]);
+        w->lo[d] = (uint32_t)(box->lo[d] - chunk->lo[d]);
+        w->hi[d] = (uint32_t)(box->hi[d] - chunk->lo[d]);
+    }
+}
+
+/* Is it a box inside the chunk that has nothing of the window? */
+static inline bool
+is_apart(const uint8_t *at, const pyri_frag_window *w)
+{
+    bool good = true, apart = false;
+    for (int d = 0; d < w->ndim; d++, at += 4) {
+        uint32_t from = pyri_load16(at), size = pyri_load16(at + 2);
+        good &= size > 0 && from + size <= w->room[d];
+        apart |= from >= w->hi[d] || from + size <= w->lo[d];
+    }
+    return good && apart;
+}
+
+uint64_t
+pyri_frag_skip_apart(pyri_cursor *c, const pyri_frag_window *w,
+                     uint64_t newer, uint64_t most)
+{
+    const size_t place = PLACE + 4 * (size_t)w->ndim;
+    uint64_t n = 0;
+    for (; w->usable && n < most; n++) {
+        const uint8_t *at = c->at;
+        if ((size_t)(c->end - at) < place + STORED)
+            break;
+        unsigned kind = at[0] & ~(unsigned)(FOLD | MASKED);
+        if (kind > PYRI_FRAG_PRESSED || pyri_load64(at + 1) <= newer ||
+            !is_apart(at + PLACE, w))
+            break;
+        c->at += place + (kind == PYRI_FRAG_SAME ? SAME : STORED);
+    }
+    return n;
+}
+
 int
 pyri_frag_decode(pyri_cursor *c, int ndim, const pyri_box *chunk, pyri_frag *f)
 {

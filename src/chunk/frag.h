@@ -146,6 +146,22 @@ int pyri_frag_decode_box(pyri_cursor *c, int ndim, const pyri_box *chunk,
                          pyri_frag *f);
 int pyri_frag_decode_rest(pyri_cursor *c, int ndim, pyri_frag *f);
 int pyri_frag_skip_rest(pyri_cursor *c, const pyri_frag *f);
+
+/* What to look for in descriptions: a box of the chunk, counted from its
+ * corner. */
+typedef struct pyri_frag_window {
+    int ndim;
+    bool usable; /* else none is passed over */
+    uint32_t room[PYR_MAX_DIMS], lo[PYR_MAX_DIMS], hi[PYR_MAX_DIMS];
+} pyri_frag_window;
+
+void pyri_frag_look_for(int ndim, const pyri_box *chunk, const pyri_box *box,
+                        pyri_frag_window *w);
+/* Step over descriptions at the cursor, at most so many, as long as they are
+ * of versions above `newer` and have nothing of the window. Returns how many;
+ * it stops at any that make no sense. */
+uint64_t pyri_frag_skip_apart(pyri_cursor *c, const pyri_frag_window *w,
+                              uint64_t newer, uint64_t most);
 /* Both steps. */
 int pyri_frag_decode(pyri_cursor *c, int ndim, const pyri_box *chunk,
                      pyri_frag *f);

@@ -67,6 +67,13 @@ pyri_leaf_begin(const pyri_node *node, int ndim, const pyri_box *chunk,
     return 0;
 }
 
+void
+pyri_leaf_skip_apart(pyri_leaf_walk *w, const pyri_frag_window *box,
+                     uint64_t newer)
+{
+    w->left -= pyri_frag_skip_apart(&w->at, box, newer, w->left);
+}
+
 int
 pyri_leaf_peek(pyri_leaf_walk *w, pyri_frag *frag)
 {

@@ -167,6 +167,10 @@ typedef struct pyri_leaf_walk {
 /* `chunk` is the domain of the leaf. */
 int pyri_leaf_begin(const pyri_node *node, int ndim, const pyri_box *chunk,
                     pyri_leaf_walk *w);
+/* Step over what is next, as far as it is of versions above `newer` and has
+ * nothing of the box. */
+void pyri_leaf_skip_apart(pyri_leaf_walk *w, const pyri_frag_window *box,
+                          uint64_t newer);
 /* The next one (w->left > 0). */
 int pyri_leaf_next(pyri_leaf_walk *w, pyri_frag *frag);
 /* Or in two steps: what it is and where; then one of the two below. */

@@ -612,6 +612,46 @@ a_box_that_leaves_its_chunk_is_refused(void)
     pyri_buf_fini(&b);
 }
 
+/* Whatever is passed over is newer, and has nothing of the box; the cursor is
+ * at the next then. */
+static void
+descriptions_that_are_passed_over_are_of_no_use(void)
+{
+    rng r = rng_of(77);
+    uint64_t passed = 0;
+    for (int i = 0; i < 2000; i++) {
+        enum { N = 12 };
+        int ndim = (int)rng_from(&r, 1, 3);
+        pyri_box chunk, box;
+        pyri_frag list[N], f;
+        pyri_frag_window w;
+        pyri_buf b = {0};
+        pick_chunk(&r, ndim, &chunk);
+        for (int k = 0; k < N; k++) {
+            pick_frag(&r, ndim, &chunk, &list[k]);
+            pyri_frag_encode(&list[k], ndim, &chunk, &b);
+        }
+        pick_frag(&r, ndim, &chunk, &f);
+        box = f.box;
+        uint64_t newer = rng_next(&r) >> rng_from(&r, 8, 63);
+        pyri_cursor c = pyri_cursor_of(b.data, b.size);
+        pyri_frag_look_for(ndim, &chunk, &box, &w);
+        for (uint64_t k = 0; k < N; k++) {
+            uint64_t n = pyri_frag_skip_apart(&c, &w, newer, N - k);
+            for (; n; n--, k++, passed++)
+                CHECK(list[k].version > newer &&
+                      !pyri_box_overlaps(ndim, &list[k].box, &box));
+            if (k == N)
+                break;
+            OK(pyri_frag_decode(&c, ndim, &chunk, &f));
+            CHECK(same_frag(ndim, &f, &list[k]));
+        }
+        CHECK(c.at == c.end);
+        pyri_buf_fini(&b);
+    }
+    CHECK(passed > 1000);
+}
+
 TESTS(T(packed_cells_come_back),
       T(long_rows_and_very_many_are_gathered_by_the_engine),
       T(large_blobs_begin_on_pages_and_small_heads_are_short),
@@ -624,5 +664,6 @@ TESTS(T(packed_cells_come_back),
       T(forged_payloads_are_refused_or_harmless),
       T(a_mask_with_more_bits_than_cells_is_refused),
       T(a_description_survives_being_stored),
+      T(descriptions_that_are_passed_over_are_of_no_use),
       T(damaged_descriptions_are_refused_or_harmless),
       T(a_box_that_leaves_its_chunk_is_refused))
