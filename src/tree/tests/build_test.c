@@ -22,6 +22,13 @@ shown_of(const world *w, uint64_t label, const uint64_t *pos, pyri_box *out)
     pyri_box_intersect(w->ndim, out, &shape, out);
 }
 
+/* Is that whose leaf version `v` has? Flats leave out what was cut off. */
+static bool
+is_writer(const world *w, uint64_t label, uint64_t v, uint64_t chunk)
+{
+    return label == w->v[v].writer[chunk] || (w->flats && label == 0);
+}
+
 static int
 make_leaf(void *ctx, const pyri_touch *touch, uint64_t prev, uint64_t base,
           const pyri_flat *flat, pyri_leaf *leaf)
@@ -34,7 +41,7 @@ make_leaf(void *ctx, const pyri_touch *touch, uint64_t prev, uint64_t base,
         if (w->v[l].touched[chunk])
             rival = l;
     CHECK(prev == rival);
-    CHECK(base == w->v[v->below.base].writer[chunk]);
+    CHECK(is_writer(w, base, v->below.base, chunk));
     m->leaves++;
     pyri_frag *f = calloc(1, sizeof *f);
     REQUIRE(f);
@@ -73,6 +80,24 @@ check_child(world *w, const pyri_build *b, const pyri_entry *e,
     pyri_about about;
     pyri_node node;
     REQUIRE(e->about.label > 0 && e->about.label <= b->label);
+    if (e->flat) {
+        pyri_flat f = {.label = e->about.label,
+                       .bits = e->about.summary.min};
+        pyri_box domain, region;
+        memcpy(f.shape, w->v[f.label].shape, sizeof f.shape);
+        CHECK(memcmp(f.shape, e->shape, sizeof(uint64_t) * (size_t)w->ndim) ==
+              0);
+        pyri_grid_domain(b->grid, e->level, pos, &domain);
+        REQUIRE(pyri_flat_region(&f, w->ndim, &domain, &region));
+        pyri_flat_about(&f, w->ndim, type, 0, &region, &about);
+        CHECK(about.summary.min == f.label && f.bits == f.label);
+        CHECK(e->about.known && same_sum(&about.summary, &e->about.summary));
+        CHECK(e->about.digested && about.digest.lo == e->about.digest.lo &&
+              about.digest.hi == e->about.digest.hi);
+        w->flat += f.label == b->label;
+        w->flat_shared += f.label != b->label;
+        return;
+    }
     pyri_bytes k = {key, pyri_node_key(ARRAY, e->about.label, e->level,
                                        w->ndim, pos, key)};
     if (e->about.label == b->label) {
@@ -123,7 +148,7 @@ check_built(world *w, const pyri_build *b, int level, const uint64_t *pos)
         pyri_grid_child(b->grid, level, pos, slot, child);
         OK(pyri_node_entry(&node, slot, type, &e));
         check_child(w, b, &e, child);
-        if (e.about.label == b->label)
+        if (e.about.label == b->label && !e.flat)
             found += check_built(w, b, level - 1, child);
     }
     return found;
@@ -184,10 +209,34 @@ touches_of(world *w, const version *v, pyri_touch *touches)
     return n;
 }
 
+/* Some of the touches become sheets. */
+static size_t
+sheets_of(world *w, const version *v, pyri_build *b, pyri_sheet *sheets)
+{
+    size_t n = 0, kept = 0;
+    for (size_t i = 0; i < b->ntouches; i++) {
+        if (!rng_once_in(&w->r, 2)) {
+            b->touches[kept++] = b->touches[i];
+            continue;
+        }
+        sheets[n] = (pyri_sheet){.bits = b->label};
+        REQUIRE(pyri_grid_shown(&v->grid, 0, b->touches[i].pos,
+                                &sheets[n].box));
+        n++;
+    }
+    b->ntouches = kept;
+    w->sheets += (int)n;
+    uint64_t nodes;
+    OK(pyri_sheets_nodes(b->grid, sheets, n, 1000, &nodes));
+    CHECK(n ? nodes >= 1 : nodes == 0);
+    return n;
+}
+
 static void
 complete(world *w, uint64_t label)
 {
     static pyri_touch touches[CELLS];
+    static pyri_sheet sheets[CELLS];
     const uint64_t root[PYR_MAX_DIMS] = {0};
     version *v = &w->v[label];
     making m = {w, label, 0};
@@ -205,7 +254,11 @@ complete(world *w, uint64_t label)
                     .ntouches = touches_of(w, v, touches),
                     .leaf = make_leaf,
                     .ctx = &m};
-    if (b.ntouches) {
+    b.flat = w->flats && label % 3 != 0;
+    b.sheets = sheets;
+    if (b.flat)
+        b.nsheets = sheets_of(w, v, &b, sheets);
+    if (b.ntouches || b.nsheets) {
         OK(pyri_build_run(&b));
         CHECK(m.leaves == b.ntouches);
         CHECK(check_built(w, &b, v->grid.levels, root) == b.nnodes);
@@ -281,7 +334,10 @@ see(void *ctx, const pyri_hit *hit)
         if (hit->leaf) {
             REQUIRE(chunk == chunk_number(w, hit->pos));
             REQUIRE(leaf_cell(s, hit, cell) == v->cells[n]);
-        } else if (s->leaves_only) {
+        } else if (hit->flat) {
+            REQUIRE(v->writer[chunk] == hit->flat);
+            REQUIRE(hit->bits == v->cells[n]);
+        } else if (s->leaves_only && !w->flats) {
             REQUIRE(v->writer[chunk] == 0);
             REQUIRE(hit->bits == 0);
         } else {
@@ -339,6 +395,23 @@ add_model(world *w, uint64_t v, const pyri_box *domain, pyri_summary *s)
     pyri_summary_merge(s, type, &cells);
 }
 
+static void
+sum_flat(const pyri_tree *t, const pyri_node *node, unsigned slot,
+         const place *at, pyri_summary *s)
+{
+    pyri_flat f;
+    pyri_box domain, shown, inside_;
+    uint64_t cells = 0;
+    OK(pyri_node_flat(node, slot, &f));
+    pyri_grid_domain(t->grid, at->level, at->pos, &domain);
+    if (pyri_flat_shown(&f, t->form, &domain, &shown))
+        cells = pyri_box_cells(t->grid->ndim, &shown);
+    pyri_summary_add_same(s, type, 0, f.bits, cells);
+    if (pyri_grid_shown(t->grid, at->level, at->pos, &inside_))
+        pyri_summary_add_same(s, type, 0, 0,
+                              pyri_box_cells(t->grid->ndim, &inside_) - cells);
+}
+
 /* Take what a node says of itself, if it still holds; else ask below. */
 static void
 sum_up(world *w, const pyri_tree *t, uint64_t v, place at,
@@ -375,6 +448,10 @@ sum_up(world *w, const pyri_tree *t, uint64_t v, place at,
             break;
         bool there = here ? node.slots >> slot & 1 : slot == 0;
         pyri_grid_child(t->grid, at.level, at.pos, slot, child.pos);
+        if (node.flats >> slot & 1) {
+            sum_flat(t, &node, slot, &child, s);
+            continue;
+        }
         if (there && here) {
             OK(pyri_node_entry(&node, slot, type, &e));
             child.label = e.about.label;
@@ -398,17 +475,30 @@ differ(void *ctx, const uint64_t *pos, const pyri_box *domain, bool flat,
        uint64_t a, uint64_t b)
 {
     visit *v = ctx;
+    if (flat) { /* all chunks of the domain */
+        uint64_t cell[PYR_MAX_DIMS], chunk[PYR_MAX_DIMS];
+        for (uint64_t i = 0; i < all_cells(v->w); i++) {
+            bool in = true;
+            cell_of(v->w, i, cell);
+            for (int d = 0; d < v->w->ndim; d++)
+                in &= cell[d] >= domain->lo[d] && cell[d] < domain->hi[d];
+            if (in && inside(v->w, cell, v->w->v[v->a].shape) &&
+                inside(v->w, cell, v->w->v[v->b].shape))
+                v->seen[chunk_of(v->w, cell, chunk)] = true;
+        }
+        return 0;
+    }
     uint64_t n = chunk_number(v->w, pos);
     REQUIRE(!v->seen[n]);
     v->seen[n] = true;
     for (int d = 0; d < v->w->ndim; d++)
         REQUIRE(domain->lo[d] == pos[d] * v->w->chunk[d]);
-    REQUIRE(a == v->w->v[v->a].writer[n] && b == v->w->v[v->b].writer[n]);
+    REQUIRE(is_writer(v->w, a, v->a, n) && is_writer(v->w, b, v->b, n));
     return 0;
 }
 
 /* Exactly the chunks that differ by label, and those of one label in which a
- * shape in between has cut cells away. */
+ * shape in between has cut cells away; flats may tell of more then. */
 static void
 compare(world *w, pyri_reader *r, uint64_t a, uint64_t b)
 {
@@ -428,9 +518,9 @@ compare(world *w, pyri_reader *r, uint64_t a, uint64_t b)
         if (!inside(w, cell, va->shape) || !inside(w, cell, vb->shape))
             continue;
         uint64_t c = chunk_of(w, cell, pos);
-        must[c] |= va->writer[c] != vb->writer[c] ||
-                   va->cells[n] != vb->cells[n];
-        may[c] |= must[c] || (shrunk && va->writer[c]);
+        bool other = va->writer[c] != vb->writer[c];
+        must[c] |= va->cells[n] != vb->cells[n] || (other && !w->flats);
+        may[c] |= must[c] || other || (shrunk && (va->writer[c] || w->flats));
     }
     for (uint64_t n = 0; n < all_cells(w); n++) {
         REQUIRE(v.seen[n] || !must[n]);
@@ -503,6 +593,22 @@ versions_one_after_the_other_match_the_model(void)
         CHECK(w.predicted == 0);
         end(&w);
     }
+}
+
+static void
+versions_with_flats_match_the_model(void)
+{
+    int flat = 0, shared = 0, sheets = 0;
+    for (uint64_t i = 0; i < 40; i++) {
+        begin(&w, test_seed() + 2000 + i);
+        w.flats = true;
+        live(&w, 1);
+        flat += w.flat;
+        shared += w.flat_shared;
+        sheets += w.sheets;
+        end(&w);
+    }
+    CHECK(flat > 0 && shared > 0 && sheets > 0);
 }
 
 static void
@@ -733,6 +839,7 @@ chunks_along_an_axis_that_once_had_64_bits_are_found(void)
 }
 
 TESTS(T(versions_one_after_the_other_match_the_model),
+      T(versions_with_flats_match_the_model),
       T(versions_completed_in_any_order_match_the_model),
       T(a_node_that_is_not_there_is_damage),
       T(a_small_tree_in_flight_below_a_huge_one_is_found),

@@ -44,6 +44,8 @@ typedef struct world {
     version v[VERSIONS + 1];
     uint64_t taken, latest;
     int predicted, unknown_roots, deeper, clipped; /* so many times */
+    bool flats; /* versions with flats are among them */
+    int flat, flat_shared, sheets; /* so many entries of versions */
 } world;
 
 /* --- cells and chunks by number ------------------------------------------ */
