@@ -172,7 +172,7 @@ int
 pyri_cls_put(pyri_object *o, pyri_cursor *in, pyri_buf *out)
 {
     totals t;
-    bool closed;
+    bool closed = false;
     int mode = pyri_cursor_u8(in);
     uint32_t epoch = pyri_cursor_u32(in);
     uint64_t n = pyri_cursor_varint(in);
@@ -235,7 +235,7 @@ int
 pyri_cls_drop(pyri_object *o, pyri_cursor *in, pyri_buf *out)
 {
     totals t, went = {0, 0, 0};
-    bool closed, some = pyri_cursor_u8(in);
+    bool closed = false, some = pyri_cursor_u8(in);
     uint32_t epoch = pyri_cursor_u32(in);
     uint64_t n = pyri_cursor_varint(in);
     int err = load_totals(o, &t);

@@ -18,6 +18,7 @@ enum { THREADS = 4, PATIENCE_S = 20 /* for what must come, but takes time */ };
 /* --- stores -------------------------------------------------------------- */
 
 static bool in_memory;            /* else in files below `dir` */
+static const char *cluster;       /* or in this pool: a URL without a store */
 static pyr_durability durability; /* of stores in files */
 static char dir[4000];
 static char last_url[4096]; /* of the store that fresh() made */
@@ -36,9 +37,27 @@ static pyri_engine *
 fresh_with_lease(unsigned lease_ms)
 {
     static int number;
-    snprintf(last_url, sizeof last_url, "%s%s%d", in_memory ? "mem:" : dir,
-             in_memory ? "" : "/store", ++number);
+    number++;
+    if (cluster) { /* a namespace of its own */
+        int pool = (int)strcspn(cluster, "?");
+        snprintf(last_url, sizeof last_url, "%.*s/t%d-%lld-%d%s", pool,
+                 cluster, (int)getpid(), (long long)time(NULL), number,
+                 cluster + pool);
+    } else {
+        snprintf(last_url, sizeof last_url, "%s%s%d", in_memory ? "mem:" : dir,
+                 in_memory ? "" : "/store", number);
+    }
     return open_as(PYR_OPEN_CREATE, lease_ms);
+}
+
+/* Add to the name of the store, in front of what is said about the cluster. */
+static void
+rename_url(const char *add)
+{
+    char rest[sizeof last_url];
+    size_t at = cluster ? strcspn(last_url, "?") : strlen(last_url);
+    strcpy(rest, last_url + at);
+    snprintf(last_url + at, sizeof last_url - at, "%s%s", add, rest);
 }
 
 static pyri_engine *

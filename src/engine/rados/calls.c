@@ -59,7 +59,7 @@ pyri_calls_fini(pyri_calls *c)
 /* --- running ------------------------------------------------------------- */
 
 static int
-start_method(pyri_site *s, pyri_call *c)
+start_method(pyri_cluster *s, pyri_call *c)
 {
     const char *in = (const char *)c->in.data;
     c->op = rados_create_read_op();
@@ -78,7 +78,7 @@ start_method(pyri_site *s, pyri_call *c)
 }
 
 static int
-start(pyri_site *s, pyri_call *c)
+start(pyri_cluster *s, pyri_call *c)
 {
     if (c->in.failed)
         return -ENOMEM;
@@ -115,7 +115,7 @@ finish(pyri_call *c)
 }
 
 int
-pyri_calls_run(pyri_site *s, pyri_call *calls, size_t n)
+pyri_calls_run(pyri_cluster *s, pyri_call *calls, size_t n)
 {
     int err = 0;
     for (size_t i = 0; i < n; i++) {
@@ -131,7 +131,7 @@ pyri_calls_run(pyri_site *s, pyri_call *calls, size_t n)
 }
 
 int
-pyri_call_run(pyri_site *s, pyri_call *c)
+pyri_call_run(pyri_cluster *s, pyri_call *c)
 {
     c->result = start(s, c);
     finish(c);
@@ -185,7 +185,7 @@ words_for(int err)
 }
 
 int
-pyri_rados_fail(const pyri_site *s, int err, const char *format, ...)
+pyri_rados_fail(const pyri_cluster *s, int err, const char *format, ...)
 {
     char what[512];
     va_list args;

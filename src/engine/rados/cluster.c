@@ -24,7 +24,7 @@ enum { FORMAT = 1, DEFAULT_LEASE_MS = 10000, MAX_VALUE = 1024 };
 static const char MAGIC[] = "pyramid";
 
 static pthread_mutex_t all_lock = PTHREAD_MUTEX_INITIALIZER;
-static pyri_site *all; /* guarded by all_lock, as their handles are */
+static pyri_cluster *all; /* guarded by all_lock, as their handles are */
 
 /* --- small things -------------------------------------------------------- */
 
@@ -37,7 +37,7 @@ pyri_rados_now(void)
 }
 
 static void
-wait_until(pyri_site *s, pthread_cond_t *cond, int ms)
+wait_until(pyri_cluster *s, pthread_cond_t *cond, int ms)
 {
     int64_t end = pyri_rados_now() + (int64_t)ms * 1000000;
     struct timespec t = {end / 1000000000, end % 1000000000};
@@ -45,13 +45,13 @@ wait_until(pyri_site *s, pthread_cond_t *cond, int ms)
 }
 
 void
-pyri_site_wait(pyri_site *s, int ms)
+pyri_cluster_wait(pyri_cluster *s, int ms)
 {
     wait_until(s, &s->changed, ms);
 }
 
 void
-pyri_site_sleep(int ms)
+pyri_cluster_sleep(int ms)
 {
     struct timespec t = {ms / 1000, ms % 1000 * 1000000};
     pyri_sys_nanosleep(&t, NULL);
@@ -65,7 +65,7 @@ pyri_rados_random(void *to, size_t size)
 }
 
 int
-pyri_site_check(const pyri_site *s)
+pyri_cluster_check(const pyri_cluster *s)
 {
     if (s->pid == getpid())
         return 0;
@@ -77,7 +77,7 @@ pyri_site_check(const pyri_site *s)
 
 typedef struct address {
     char conf[MAX_VALUE];
-    pyri_site *s; /* has the names */
+    pyri_cluster *s; /* has the names */
 } address;
 
 static int
@@ -157,7 +157,7 @@ parse(const char *url, address *a)
 /* --- connecting ---------------------------------------------------------- */
 
 static int
-configure(pyri_site *s, const address *a)
+configure(pyri_cluster *s, const address *a)
 {
     char name[PYRI_RADOS_NAME + 8];
     snprintf(name, sizeof name, "client.%s", s->user);
@@ -176,7 +176,7 @@ configure(pyri_site *s, const address *a)
 }
 
 static int
-connect_to(pyri_site *s, const address *a)
+connect_to(pyri_cluster *s, const address *a)
 {
     int err = configure(s, a);
     if (err < 0)
@@ -201,7 +201,7 @@ connect_to(pyri_site *s, const address *a)
 
 /* "pyramid", format (1), durability (1), lease (4). */
 static int
-read_marker(pyri_site *s, pyri_cursor *c)
+read_marker(pyri_cluster *s, pyri_cursor *c)
 {
     pyri_bytes marker = pyri_cursor_str(c);
     pyri_cursor m = pyri_cursor_of(marker.data, marker.size);
@@ -222,7 +222,7 @@ read_marker(pyri_site *s, pyri_cursor *c)
 }
 
 static int
-greet(pyri_site *s, bool *found)
+greet(pyri_cluster *s, bool *found)
 {
     pyri_call c;
     pyri_call_begin(&c, "hello", false, PYRI_RADOS_CATALOG);
@@ -251,7 +251,7 @@ greet(pyri_site *s, bool *found)
 }
 
 static int
-make(pyri_site *s, const pyr_store_options *options)
+make(pyri_cluster *s, const pyr_store_options *options)
 {
     pyri_call c;
     uint32_t lease = options && options->lease_ms ? options->lease_ms
@@ -273,7 +273,7 @@ make(pyri_site *s, const pyr_store_options *options)
 }
 
 static int
-find_store(pyri_site *s, unsigned flags, const pyr_store_options *options)
+find_store(pyri_cluster *s, unsigned flags, const pyr_store_options *options)
 {
     bool found;
     int err = greet(s, &found);
@@ -290,7 +290,7 @@ find_store(pyri_site *s, unsigned flags, const pyr_store_options *options)
 /* --- sites --------------------------------------------------------------- */
 
 static void
-free_site(pyri_site *s)
+free_site(pyri_cluster *s)
 {
     if (s->io)
         rados_ioctx_destroy(s->io);
@@ -300,11 +300,11 @@ free_site(pyri_site *s)
         free(s->erased[i].record);
     for (int i = 0; i < 256; i++)
         while (s->held[i]) {
-            pyri_held *h = s->held[i];
+            pyri_rheld *h = s->held[i];
             s->held[i] = h->next;
             free(h);
         }
-    pyri_blobs_forget_all(s);
+    pyri_rblobs_forget_all(s);
     free(s->erased);
     free(s->limbo);
     free(s->dying);
@@ -315,11 +315,11 @@ free_site(pyri_site *s)
     free(s);
 }
 
-static pyri_site *
+static pyri_cluster *
 new_site(const char *url)
 {
     pthread_condattr_t monotonic;
-    pyri_site *s = pyri_sys_calloc(1, sizeof *s);
+    pyri_cluster *s = pyri_sys_calloc(1, sizeof *s);
     if (!s)
         return NULL;
     s->url = pyri_sys_strdup(url);
@@ -340,7 +340,7 @@ new_site(const char *url)
 
 static int
 open_site(const char *url, unsigned flags, const pyr_store_options *options,
-          pyri_site **out)
+          pyri_cluster **out)
 {
     address a = {.s = new_site(url)};
     if (!a.s)
@@ -360,18 +360,18 @@ open_site(const char *url, unsigned flags, const pyr_store_options *options,
     return 0;
 }
 
-static pyri_site *
+static pyri_cluster *
 find_site(const char *url)
 {
-    pyri_site *s = all;
+    pyri_cluster *s = all;
     while (s && (s->pid != getpid() || strcmp(s->url, url) != 0))
         s = s->next; /* those of a parent stay, unused */
     return s;
 }
 
 int
-pyri_site_open(const char *rest, unsigned flags,
-               const pyr_store_options *options, pyri_site **out)
+pyri_cluster_open(const char *rest, unsigned flags,
+               const pyr_store_options *options, pyri_cluster **out)
 {
     int err = 0;
     pthread_mutex_lock(&all_lock);
@@ -391,7 +391,7 @@ enum { TICK_MS = 500 };
 static void *
 keep(void *arg)
 {
-    pyri_site *s = arg;
+    pyri_cluster *s = arg;
     pthread_mutex_lock(&s->lock);
     while (!s->stop) {
         wait_until(s, &s->ring, TICK_MS);
@@ -407,7 +407,7 @@ keep(void *arg)
 }
 
 int
-pyri_site_keep(pyri_site *s)
+pyri_cluster_keep(pyri_cluster *s)
 {
     pthread_mutex_lock(&s->lock);
     int errnum = s->kept ? 0 : pthread_create(&s->keeper, NULL, keep, s);
@@ -417,7 +417,7 @@ pyri_site_keep(pyri_site *s)
 }
 
 void
-pyri_site_close(pyri_site *s)
+pyri_cluster_close(pyri_cluster *s)
 {
     pthread_mutex_lock(&all_lock);
     if (s->pid != getpid()) { /* the parent's: nothing to end here */
@@ -425,7 +425,7 @@ pyri_site_close(pyri_site *s)
         return;
     }
     bool last = --s->handles == 0;
-    pyri_site **link = &all;
+    pyri_cluster **link = &all;
     while (last && *link != s)
         link = &(*link)->next;
     if (last)

@@ -22,7 +22,7 @@ rados_open(const char *rest, unsigned flags, const pyr_store_options *options,
     pyri_rados *e = pyri_sys_calloc(1, sizeof *e);
     if (!e)
         return pyri_fail_nomem("a store");
-    int err = pyri_site_open(rest, flags, options, &e->site);
+    int err = pyri_cluster_open(rest, flags, options, &e->site);
     if (err < 0) {
         free(e);
         return err;
@@ -43,8 +43,8 @@ static void
 rados_close(pyri_engine *base)
 {
     pyri_rados *e = (pyri_rados *)base;
-    pyri_site *s = e->site;
-    if (pyri_site_check(s) == 0) {
+    pyri_cluster *s = e->site;
+    if (pyri_cluster_check(s) == 0) {
         if (e->upkeep)
             pyri_rados_end_upkeep(base);
         pthread_mutex_lock(&s->lock);
@@ -53,7 +53,7 @@ rados_close(pyri_engine *base)
         if (last)
             pyri_session_end(s);
     }
-    pyri_site_close(s);
+    pyri_cluster_close(s);
     free(e);
 }
 
@@ -67,8 +67,8 @@ rados_close(pyri_engine *base)
 static int
 rados_begin(pyri_engine *e, pyri_reader **out)
 {
-    pyri_site *s = pyri_site_of(e);
-    int err = pyri_site_check(s);
+    pyri_cluster *s = pyri_cluster_of(e);
+    int err = pyri_cluster_check(s);
     if (err < 0)
         return err;
     pyri_reader *r = pyri_sys_calloc(1, sizeof *r);
@@ -89,7 +89,7 @@ rados_begin(pyri_engine *e, pyri_reader **out)
 static void
 rados_end(pyri_engine *e, pyri_reader *r)
 {
-    pyri_site *s = pyri_site_of(e);
+    pyri_cluster *s = pyri_cluster_of(e);
     pthread_mutex_lock(&s->lock);
     if (r->prev)
         r->prev->next = r->next;
@@ -122,10 +122,10 @@ add_count(void *ctx, const char *oid)
 static int
 rados_status(pyri_engine *e, pyr_status *out, pyr_data_dir_fn *each, void *ctx)
 {
-    pyri_site *s = pyri_site_of(e);
+    pyri_cluster *s = pyri_cluster_of(e);
     tally t = {.failed = false};
     (void)each, (void)ctx;
-    int err = pyri_site_check(s);
+    int err = pyri_cluster_check(s);
     memset(out, 0, sizeof *out);
     if (err == 0)
         err = pyri_rados_objects(s, "", add_count, &t);

@@ -26,7 +26,7 @@ enum {
     PYRI_RADOS_NAME = 256 /* of pools, namespaces, users */
 };
 
-typedef struct pyri_site pyri_site;
+typedef struct pyri_cluster pyri_cluster;
 
 /* --- calls (calls.c) ----------------------------------------------------- */
 
@@ -52,9 +52,9 @@ void pyri_call_begin(pyri_call *c, const char *method, bool writes,
 void pyri_call_fini(pyri_call *c);
 /* Run all at once, and wait. Fails only if a call could not be made; what came
  * of each is its result. */
-int pyri_calls_run(pyri_site *s, pyri_call *calls, size_t n);
+int pyri_calls_run(pyri_cluster *s, pyri_call *calls, size_t n);
 /* One call; its result is the failure. */
-int pyri_call_run(pyri_site *s, pyri_call *c);
+int pyri_call_run(pyri_cluster *s, pyri_call *c);
 
 /* A list of calls that grows. */
 typedef struct pyri_calls {
@@ -67,7 +67,7 @@ pyri_call *pyri_calls_add(pyri_calls *c, const char *method, bool writes,
 void pyri_calls_fini(pyri_calls *c);
 
 /* The code that stands for an errno of Ceph or of the class. */
-int pyri_rados_fail(const pyri_site *s, int err, const char *format, ...)
+int pyri_rados_fail(const pyri_cluster *s, int err, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 /* An answer that makes no sense. */
 int pyri_rados_garbled(const pyri_call *c);
@@ -78,7 +78,7 @@ void pyri_rados_head_oid(char oid[PYRI_RADOS_OID], uint64_t array);
 /* --- readers ------------------------------------------------------------- */
 
 struct pyri_reader {
-    pyri_site *site;
+    pyri_cluster *site;
     pyri_reader *next, *prev;
     uint64_t began; /* erasures before it are not seen */
     struct pyri_rados_block *blocks;
@@ -93,13 +93,13 @@ void pyri_rados_free_blocks(pyri_reader *r);
 /* --- the site: a store as this process has it open ------------------------ */
 
 /* A blob that was put and is not yet named. */
-typedef struct pyri_unnamed {
-    struct pyri_unnamed *next;
+typedef struct pyri_runnamed {
+    struct pyri_runnamed *next;
     uint64_t number, size;
     int pending; /* writes under way */
     int err;     /* errno of one that failed */
-    pyri_site *site;
-} pyri_unnamed;
+    pyri_cluster *site;
+} pyri_runnamed;
 
 /* By which right a version is completed: see cls/heads.c. */
 typedef struct pyri_turn {
@@ -108,28 +108,28 @@ typedef struct pyri_turn {
 } pyri_turn;
 
 /* A version that this process took. */
-typedef struct pyri_held {
-    struct pyri_held *next;
+typedef struct pyri_rheld {
+    struct pyri_rheld *next;
     uint64_t array, version;
     pyri_turn turn;
     bool used; /* completing it was tried: the next try is another's */
-} pyri_held;
+} pyri_rheld;
 
-typedef struct pyri_erased {
+typedef struct pyri_rerased {
     uint64_t array, version, when;
     uint8_t *record;
     size_t size;
-} pyri_erased;
+} pyri_rerased;
 
-typedef struct pyri_limbo {
+typedef struct pyri_rlimbo {
     uint64_t array, id, when, bytes;
     bool headless; /* its list is in the catalog */
-} pyri_limbo;
+} pyri_rlimbo;
 
 enum { PYRI_RADOS_BUCKETS = 4096, PYRI_RADOS_AXES = 256, PYRI_RADOS_TIERS = 3 };
 
-struct pyri_site {
-    pyri_site *next; /* guarded by the lock of all sites, as are */
+struct pyri_cluster {
+    pyri_cluster *next; /* guarded by the lock of all sites, as are */
     unsigned handles;
     char *url;
     pid_t pid;
@@ -144,18 +144,18 @@ struct pyri_site {
     pthread_cond_t changed; /* a put ended, a version was published */
     pyri_reader *readers;
     uint64_t clock; /* counts erasures */
-    pyri_erased *erased;
+    pyri_rerased *erased;
     size_t nerased, erased_room;
-    pyri_limbo *limbo;
+    pyri_rlimbo *limbo;
     size_t nlimbo, limbo_room;
     pyri_digest *dying;  /* what waits in limbo, to be counted once */
     size_t ndying, dying_room;
 
-    pyri_unnamed *unnamed[PYRI_RADOS_BUCKETS];
+    pyri_runnamed *unnamed[PYRI_RADOS_BUCKETS];
     uint64_t unnamed_bytes;
     unsigned under_way; /* puts */
     uint64_t under_way_bytes;
-    pyri_held *held[256];
+    pyri_rheld *held[256];
     uint8_t tiers[4096]; /* of versions, by hash: 1 + tier, 0 unknown */
     uint64_t tier_of[4096];
     uint64_t axes_of[PYRI_RADOS_AXES]; /* arrays, by hash: how many axes */
@@ -175,43 +175,43 @@ struct pyri_site {
 
 typedef struct pyri_rados {
     pyri_engine base;
-    pyri_site *site;
+    pyri_cluster *site;
     bool upkeep; /* begun through this handle */
 } pyri_rados;
 
-static inline pyri_site *
-pyri_site_of(pyri_engine *e)
+static inline pyri_cluster *
+pyri_cluster_of(pyri_engine *e)
 {
     return ((pyri_rados *)e)->site;
 }
 
 /* PYR_EINVAL in a child of the process that opened the store. */
-int pyri_site_check(const pyri_site *s);
-int pyri_site_open(const char *rest, unsigned flags,
-                   const pyr_store_options *options, pyri_site **out);
-void pyri_site_close(pyri_site *s);
+int pyri_cluster_check(const pyri_cluster *s);
+int pyri_cluster_open(const char *rest, unsigned flags,
+                   const pyr_store_options *options, pyri_cluster **out);
+void pyri_cluster_close(pyri_cluster *s);
 int64_t pyri_rados_now(void);
 /* Wait for a change, at most so long; the lock is held. */
-void pyri_site_wait(pyri_site *s, int ms);
-void pyri_site_sleep(int ms);
+void pyri_cluster_wait(pyri_cluster *s, int ms);
+void pyri_cluster_sleep(int ms);
 /* See to it that the thread runs that renews. */
-int pyri_site_keep(pyri_site *s);
+int pyri_cluster_keep(pyri_cluster *s);
 int pyri_rados_random(void *to, size_t size);
 
 /* --- sessions and upkeep (sessions.c) ------------------------------------ */
 
-int pyri_session_begin(pyri_site *s);
+int pyri_session_begin(pyri_cluster *s);
 /* A number for a blob. */
-int pyri_session_number(pyri_site *s, uint64_t *out);
+int pyri_session_number(pyri_cluster *s, uint64_t *out);
 /* At the end of the last writer: give back what was never named. */
-void pyri_session_end(pyri_site *s);
-void pyri_session_renew(pyri_site *s); /* by the keeper */
+void pyri_session_end(pyri_cluster *s);
+void pyri_session_renew(pyri_cluster *s); /* by the keeper */
 /* Clear away what sessions that died have left. */
-int pyri_sessions_sweep(pyri_site *s, pyri_settled *out);
+int pyri_sessions_sweep(pyri_cluster *s, pyri_settled *out);
 int pyri_rados_begin_upkeep(pyri_engine *e);
 void pyri_rados_end_upkeep(pyri_engine *e);
-void pyri_upkeep_renew(pyri_site *s);
-uint64_t pyri_sessions_alive(pyri_site *s);
+void pyri_upkeep_renew(pyri_cluster *s);
+uint64_t pyri_sessions_alive(pyri_cluster *s);
 
 /* --- records (rados_records.c, rados_edit.c) ----------------------------- */
 
@@ -228,9 +228,9 @@ int pyri_rados_scan_records(pyri_engine *e, pyri_reader *r, pyri_bytes prefix,
                             pyri_record_fn *each, void *ctx);
 int pyri_rados_edit(pyri_engine *e, const pyri_edit *edits, size_t n);
 /* Finish or undo what others began and did not end. */
-int pyri_rados_settle_edits(pyri_site *s);
+int pyri_rados_settle_edits(pyri_cluster *s);
 /* Gives the ids of all arrays, in order. */
-int pyri_rados_heads(pyri_site *s, uint64_t **out, size_t *n);
+int pyri_rados_heads(pyri_cluster *s, uint64_t **out, size_t *n);
 
 /* --- versions (rados_versions.c, rados_history.c) ------------------------ */
 
@@ -251,7 +251,7 @@ int pyri_rados_scan_versions(pyri_engine *e, pyri_reader *r, uint64_t array,
                              pyri_version_fn *each, void *ctx);
 int pyri_rados_scan_forgotten(pyri_engine *e, pyri_reader *r,
                               pyri_forgotten_fn *each, void *ctx);
-int pyri_rados_in_flight(pyri_site *s, uint64_t *out);
+int pyri_rados_in_flight(pyri_cluster *s, uint64_t *out);
 
 /* --- nodes (rados_nodes.c) ----------------------------------------------- */
 
@@ -261,21 +261,21 @@ int pyri_rados_replace_nodes(pyri_engine *e, const pyri_node_put *puts,
                              size_t n);
 int pyri_rados_scan_nodes(pyri_engine *e, pyri_reader *r, uint64_t array,
                           pyri_node_fn *each, void *ctx);
-int pyri_nodes_put(pyri_site *s, const pyri_complete *c, pyri_turn turn);
+int pyri_rnodes_put(pyri_cluster *s, const pyri_complete *c, pyri_turn turn);
 /* Those of one epoch only; what cannot be removed stays as an orphan. */
-void pyri_nodes_undo(pyri_site *s, const pyri_complete *c, pyri_turn turn);
+void pyri_rnodes_undo(pyri_cluster *s, const pyri_complete *c, pyri_turn turn);
 /* Remove nodes, wherever they are; adds the bytes that went. */
-int pyri_nodes_drop(pyri_site *s, const pyri_bytes *keys, size_t n,
+int pyri_rnodes_drop(pyri_cluster *s, const pyri_bytes *keys, size_t n,
                     uint64_t *bytes);
 
 /* Called with the name of every object whose name begins so. */
 typedef int pyri_oid_fn(void *ctx, const char *oid);
-int pyri_rados_objects(pyri_site *s, const char *prefix, pyri_oid_fn *each,
+int pyri_rados_objects(pyri_cluster *s, const char *prefix, pyri_oid_fn *each,
                        void *ctx);
 /* Called with all entries of an object; the bytes are the reader's. */
 typedef int pyri_item_fn(void *ctx, pyri_bytes key, uint64_t weight,
                          pyri_bytes value);
-int pyri_rados_entries(pyri_site *s, pyri_reader *r, const char *oid,
+int pyri_rados_entries(pyri_cluster *s, pyri_reader *r, const char *oid,
                        pyri_item_fn *each, void *ctx);
 
 /* --- blobs (rados_blobs.c) ----------------------------------------------- */
@@ -288,19 +288,19 @@ void pyri_rados_drop_blobs(pyri_engine *e, const pyri_blob *blobs, size_t n);
 int pyri_rados_scan_blobs(pyri_engine *e, pyri_reader *r, pyri_blob_fn *each,
                           void *ctx);
 /* Are all of these stored? Then list them as named by a version. */
-int pyri_blobs_stored(pyri_site *s, const pyri_blob *blobs, size_t n);
-void pyri_blobs_list_oid(char oid[PYRI_RADOS_OID], uint64_t number);
-int pyri_blobs_list(pyri_site *s, const pyri_complete *c, uint32_t epoch);
-void pyri_blobs_undo(pyri_site *s, const pyri_complete *c, uint32_t epoch);
-void pyri_blobs_named(pyri_site *s, const pyri_blob *blobs, size_t n);
+int pyri_rblobs_stored(pyri_cluster *s, const pyri_blob *blobs, size_t n);
+void pyri_rblobs_list_oid(char oid[PYRI_RADOS_OID], uint64_t number);
+int pyri_rblobs_list(pyri_cluster *s, const pyri_complete *c, uint32_t epoch);
+void pyri_rblobs_undo(pyri_cluster *s, const pyri_complete *c, uint32_t epoch);
+void pyri_rblobs_named(pyri_cluster *s, const pyri_blob *blobs, size_t n);
 /* Remove named blobs; adds the bytes that went. */
-int pyri_blobs_drop(pyri_site *s, const pyri_blob *blobs, size_t n,
+int pyri_rblobs_drop(pyri_cluster *s, const pyri_blob *blobs, size_t n,
                     uint64_t *bytes);
 /* Which of a row of blobs are named? Remove the others. */
-int pyri_blobs_sweep(pyri_site *s, uint64_t first, uint64_t n,
+int pyri_rblobs_sweep(pyri_cluster *s, uint64_t first, uint64_t n,
                      uint64_t *bytes);
-int pyri_blobs_remove(pyri_site *s, const pyri_blob *blobs, size_t n);
-void pyri_blobs_forget_all(pyri_site *s);
+int pyri_rblobs_remove(pyri_cluster *s, const pyri_blob *blobs, size_t n);
+void pyri_rblobs_forget_all(pyri_cluster *s);
 
 /* --- giving space back (rados_upkeep.c) ---------------------------------- */
 

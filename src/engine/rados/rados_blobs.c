@@ -43,45 +43,45 @@ blob_oid(char oid[PYRI_RADOS_OID], uint64_t number, uint64_t part)
 }
 
 void
-pyri_blobs_list_oid(char oid[PYRI_RADOS_OID], uint64_t number)
+pyri_rblobs_list_oid(char oid[PYRI_RADOS_OID], uint64_t number)
 {
     snprintf(oid, PYRI_RADOS_OID, "l.%llx", (unsigned long long)(number / ROW));
 }
 
 /* --- those not named yet ------------------------------------------------- */
 
-static pyri_unnamed **
-bucket_of(pyri_site *s, uint64_t number)
+static pyri_runnamed **
+bucket_of(pyri_cluster *s, uint64_t number)
 {
     return &s->unnamed[number % PYRI_RADOS_BUCKETS];
 }
 
 /* The lock is held. */
-static pyri_unnamed *
-find_unnamed(pyri_site *s, uint64_t number)
+static pyri_runnamed *
+find_unnamed(pyri_cluster *s, uint64_t number)
 {
-    pyri_unnamed *u = *bucket_of(s, number);
+    pyri_runnamed *u = *bucket_of(s, number);
     while (u && u->number != number)
         u = u->next;
     return u;
 }
 
 /* Wait until nothing of a blob is under way. The lock is held. */
-static pyri_unnamed *
-await(pyri_site *s, uint64_t number)
+static pyri_runnamed *
+await(pyri_cluster *s, uint64_t number)
 {
-    pyri_unnamed *u;
+    pyri_runnamed *u;
     while ((u = find_unnamed(s, number)) && u->pending)
-        pyri_site_wait(s, 1000);
+        pyri_cluster_wait(s, 1000);
     return u;
 }
 
 static void
-forget(pyri_site *s, uint64_t number)
+forget(pyri_cluster *s, uint64_t number)
 {
     pthread_mutex_lock(&s->lock);
-    pyri_unnamed *u = await(s, number);
-    pyri_unnamed **at = bucket_of(s, number);
+    pyri_runnamed *u = await(s, number);
+    pyri_runnamed **at = bucket_of(s, number);
     while (u && *at != u)
         at = &(*at)->next;
     if (u) {
@@ -93,11 +93,11 @@ forget(pyri_site *s, uint64_t number)
 }
 
 void
-pyri_blobs_forget_all(pyri_site *s)
+pyri_rblobs_forget_all(pyri_cluster *s)
 {
     for (int i = 0; i < PYRI_RADOS_BUCKETS; i++)
         while (s->unnamed[i]) {
-            pyri_unnamed *u = s->unnamed[i];
+            pyri_runnamed *u = s->unnamed[i];
             s->unnamed[i] = u->next;
             free(u);
         }
@@ -105,19 +105,19 @@ pyri_blobs_forget_all(pyri_site *s)
 }
 
 void
-pyri_blobs_named(pyri_site *s, const pyri_blob *blobs, size_t n)
+pyri_rblobs_named(pyri_cluster *s, const pyri_blob *blobs, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         forget(s, blobs[i].ref.a);
 }
 
 int
-pyri_blobs_stored(pyri_site *s, const pyri_blob *blobs, size_t n)
+pyri_rblobs_stored(pyri_cluster *s, const pyri_blob *blobs, size_t n)
 {
     int err = 0;
     pthread_mutex_lock(&s->lock);
     for (size_t i = 0; i < n && err == 0; i++) {
-        pyri_unnamed *u = await(s, blobs[i].ref.a);
+        pyri_runnamed *u = await(s, blobs[i].ref.a);
         err = u ? u->err : 0;
     }
     pthread_mutex_unlock(&s->lock);
@@ -127,17 +127,17 @@ pyri_blobs_stored(pyri_site *s, const pyri_blob *blobs, size_t n)
 int
 pyri_rados_sync(pyri_engine *e)
 {
-    pyri_site *s = pyri_site_of(e);
-    int err = pyri_site_check(s);
+    pyri_cluster *s = pyri_cluster_of(e);
+    int err = pyri_cluster_check(s);
     if (err < 0)
         return err;
     pthread_mutex_lock(&s->lock);
     for (int i = 0; i < PYRI_RADOS_BUCKETS && s->under_way; i++) {
-        pyri_unnamed *u = s->unnamed[i];
+        pyri_runnamed *u = s->unnamed[i];
         while (u && !u->pending)
             u = u->next;
         if (u) { /* the bucket may change: look at it again */
-            pyri_site_wait(s, 1000);
+            pyri_cluster_wait(s, 1000);
             i--;
         }
     }
@@ -148,7 +148,7 @@ pyri_rados_sync(pyri_engine *e)
 /* --- putting ------------------------------------------------------------- */
 
 typedef struct sending {
-    pyri_unnamed *u;
+    pyri_runnamed *u;
     size_t size;
     rados_completion_t done;
 } sending;
@@ -157,7 +157,7 @@ static void
 sent(rados_completion_t done, void *arg)
 {
     sending *w = arg;
-    pyri_site *s = w->u->site;
+    pyri_cluster *s = w->u->site;
     int err = rados_aio_get_return_value(done);
     pthread_mutex_lock(&s->lock);
     if (err < 0)
@@ -172,18 +172,18 @@ sent(rados_completion_t done, void *arg)
 }
 
 static void
-wait_for_room(pyri_site *s)
+wait_for_room(pyri_cluster *s)
 {
     pthread_mutex_lock(&s->lock);
     while (s->under_way >= MOST_UNDER_WAY ||
            s->under_way_bytes >= MOST_BYTES_UNDER_WAY)
-        pyri_site_wait(s, 1000);
+        pyri_cluster_wait(s, 1000);
     pthread_mutex_unlock(&s->lock);
 }
 
 /* librados copies the bytes before this returns. */
 static int
-send(pyri_site *s, pyri_unnamed *u, uint64_t part, const uint8_t *data,
+send_part(pyri_cluster *s, pyri_runnamed *u, uint64_t part, const uint8_t *data,
      size_t size)
 {
     char oid[PYRI_RADOS_OID];
@@ -237,20 +237,20 @@ gather(const pyri_blob_put *put, uint8_t **memory)
 }
 
 static int
-put_one(pyri_site *s, pyri_blob_put *put)
+put_one(pyri_cluster *s, pyri_blob_put *put)
 {
     uint8_t *memory;
     uint64_t number;
     int err = pyri_session_number(s, &number);
     if (err < 0)
         return err;
-    pyri_unnamed *u = pyri_sys_calloc(1, sizeof *u);
+    pyri_runnamed *u = pyri_sys_calloc(1, sizeof *u);
     const uint8_t *data = u ? gather(put, &memory) : NULL;
     if (!data) {
         free(u);
         return pyri_fail_nomem("a blob");
     }
-    *u = (pyri_unnamed){.number = number, .size = put->size, .site = s};
+    *u = (pyri_runnamed){.number = number, .size = put->size, .site = s};
     pthread_mutex_lock(&s->lock);
     u->next = *bucket_of(s, number);
     *bucket_of(s, number) = u;
@@ -258,7 +258,7 @@ put_one(pyri_site *s, pyri_blob_put *put)
     pthread_mutex_unlock(&s->lock);
     put->ref = (pyri_ref){number, 0};
     for (uint64_t at = 0; err == 0 && (at < put->size || at == 0); at += PART)
-        err = send(s, u, at / PART, data + at,
+        err = send_part(s, u, at / PART, data + at,
                    (size_t)pyri_min64(PART, put->size - at));
     free(memory);
     if (err < 0) {
@@ -272,8 +272,8 @@ put_one(pyri_site *s, pyri_blob_put *put)
 int
 pyri_rados_put_blobs(pyri_engine *e, pyri_blob_put *puts, size_t n)
 {
-    pyri_site *s = pyri_site_of(e);
-    int err = pyri_site_check(s);
+    pyri_cluster *s = pyri_cluster_of(e);
+    int err = pyri_cluster_check(s);
     for (size_t i = 0; i < n && err == 0; i++)
         err = put_one(s, &puts[i]);
     return err;
@@ -300,7 +300,7 @@ fail_range(const pyri_blob_get *g)
 }
 
 static int
-finish_fetch(pyri_site *s, fetch *f)
+finish_fetch(pyri_cluster *s, fetch *f)
 {
     rados_aio_wait_for_complete(f->done);
     int got = rados_aio_get_return_value(f->done);
@@ -314,7 +314,7 @@ finish_fetch(pyri_site *s, fetch *f)
 
 /* Reads on their way; a ring. */
 typedef struct fetches {
-    pyri_site *s;
+    pyri_cluster *s;
     fetch ring[READS];
     size_t begun, ended;
     int err;
@@ -353,10 +353,10 @@ read_part(fetches *f, const pyri_blob_get *g, uint64_t offset, size_t size,
 
 /* Is what we put ourselves there by now? */
 static int
-await_own(pyri_site *s, const pyri_blob_get *g)
+await_own(pyri_cluster *s, const pyri_blob_get *g)
 {
     pthread_mutex_lock(&s->lock);
-    pyri_unnamed *u = await(s, g->ref.a);
+    pyri_runnamed *u = await(s, g->ref.a);
     int err = u ? u->err : 0;
     bool outside = u && g->offset + g->size > u->size;
     pthread_mutex_unlock(&s->lock);
@@ -395,8 +395,8 @@ int
 pyri_rados_get_blobs(pyri_engine *e, pyri_reader *r, pyri_blob_get *gets,
                      size_t n)
 {
-    fetches f = {.s = pyri_site_of(e)};
-    int err = pyri_site_check(f.s);
+    fetches f = {.s = pyri_cluster_of(e)};
+    int err = pyri_cluster_check(f.s);
     for (size_t i = 0; i < n && err == 0 && f.err == 0; i++)
         err = start_get(&f, r, &gets[i]);
     drain(&f, 0);
@@ -406,7 +406,7 @@ pyri_rados_get_blobs(pyri_engine *e, pyri_reader *r, pyri_blob_get *gets,
 /* --- removing ------------------------------------------------------------ */
 
 int
-pyri_blobs_remove(pyri_site *s, const pyri_blob *blobs, size_t n)
+pyri_rblobs_remove(pyri_cluster *s, const pyri_blob *blobs, size_t n)
 {
     pyri_calls calls = {0};
     char oid[PYRI_RADOS_OID];
@@ -430,12 +430,12 @@ pyri_blobs_remove(pyri_site *s, const pyri_blob *blobs, size_t n)
 void
 pyri_rados_drop_blobs(pyri_engine *e, const pyri_blob *blobs, size_t n)
 {
-    pyri_site *s = pyri_site_of(e);
-    if (pyri_site_check(s) < 0)
+    pyri_cluster *s = pyri_cluster_of(e);
+    if (pyri_cluster_check(s) < 0)
         return;
     for (size_t i = 0; i < n; i++)
         forget(s, blobs[i].ref.a);
-    pyri_blobs_remove(s, blobs, n); /* or the end of the session does it */
+    pyri_rblobs_remove(s, blobs, n); /* or the end of the session does it */
 }
 
 /* --- lists of those that are named --------------------------------------- */
@@ -487,7 +487,7 @@ make_calls(pyri_calls *calls, const listing *l, const pyri_blob *blobs,
         while (end < n && end - at < PER_CALL &&
                blobs[end].ref.a / ROW == blobs[at].ref.a / ROW)
             end++;
-        pyri_blobs_list_oid(oid, blobs[at].ref.a);
+        pyri_rblobs_list_oid(oid, blobs[at].ref.a);
         pyri_call *c = pyri_calls_add(calls, l->method, true, oid);
         if (!c)
             return pyri_fail_nomem("a list of blobs");
@@ -502,7 +502,7 @@ make_calls(pyri_calls *calls, const listing *l, const pyri_blob *blobs,
 
 /* Call a method of the lists for some blobs; adds the weight that it tells. */
 static int
-run_listing(pyri_site *s, const listing *l, const pyri_blob *blobs, size_t n,
+run_listing(pyri_cluster *s, const listing *l, const pyri_blob *blobs, size_t n,
             uint64_t *weight)
 {
     pyri_calls calls = {0};
@@ -532,14 +532,14 @@ run_listing(pyri_site *s, const listing *l, const pyri_blob *blobs, size_t n,
 }
 
 int
-pyri_blobs_list(pyri_site *s, const pyri_complete *c, uint32_t epoch)
+pyri_rblobs_list(pyri_cluster *s, const pyri_complete *c, uint32_t epoch)
 {
     listing l = {"put", PYRI_ENTRY_PUT, epoch, c};
     return c->nblobs ? run_listing(s, &l, c->blobs, c->nblobs, NULL) : 0;
 }
 
 void
-pyri_blobs_undo(pyri_site *s, const pyri_complete *c, uint32_t epoch)
+pyri_rblobs_undo(pyri_cluster *s, const pyri_complete *c, uint32_t epoch)
 {
     listing l = {"drop", 1, epoch, NULL};
     if (c->nblobs)
@@ -547,18 +547,18 @@ pyri_blobs_undo(pyri_site *s, const pyri_complete *c, uint32_t epoch)
 }
 
 int
-pyri_blobs_drop(pyri_site *s, const pyri_blob *blobs, size_t n,
+pyri_rblobs_drop(pyri_cluster *s, const pyri_blob *blobs, size_t n,
                 uint64_t *bytes)
 {
     listing l = {"drop", 0, 0, NULL};
     int err = n ? run_listing(s, &l, blobs, n, bytes) : 0;
-    return err < 0 || n == 0 ? err : pyri_blobs_remove(s, blobs, n);
+    return err < 0 || n == 0 ? err : pyri_rblobs_remove(s, blobs, n);
 }
 
 typedef struct tour {
     pyri_blob_fn *each;
     void *ctx;
-    pyri_site *s;
+    pyri_cluster *s;
     pyri_reader *r;
 } tour;
 
@@ -587,8 +587,8 @@ int
 pyri_rados_scan_blobs(pyri_engine *e, pyri_reader *r, pyri_blob_fn *each,
                       void *ctx)
 {
-    tour t = {each, ctx, pyri_site_of(e), r};
-    int err = pyri_site_check(t.s);
+    tour t = {each, ctx, pyri_cluster_of(e), r};
+    int err = pyri_cluster_check(t.s);
     return err < 0 ? err : pyri_rados_objects(t.s, "l.", tell_list, &t);
 }
 
@@ -606,7 +606,7 @@ note_named(void *ctx, pyri_bytes key, uint64_t weight, pyri_bytes value)
 
 /* How long is what lies there, if anything? */
 static int
-measure(pyri_site *s, uint64_t number, uint64_t *size)
+measure(pyri_cluster *s, uint64_t number, uint64_t *size)
 {
     char oid[PYRI_RADOS_OID];
     int err = 0;
@@ -624,13 +624,13 @@ measure(pyri_site *s, uint64_t number, uint64_t *size)
 }
 
 static int
-sweep_row(pyri_site *s, uint64_t first, uint64_t n, uint64_t *bytes)
+sweep_row(pyri_cluster *s, uint64_t first, uint64_t n, uint64_t *bytes)
 {
     uint8_t named[ROW] = {0};
     char oid[PYRI_RADOS_OID];
     pyri_call c;
     pyri_reader own = {.site = s};
-    pyri_blobs_list_oid(oid, first);
+    pyri_rblobs_list_oid(oid, first);
     pyri_call_begin(&c, "sweep", true, oid);
     int err = pyri_call_run(s, &c);
     pyri_call_fini(&c);
@@ -647,14 +647,14 @@ sweep_row(pyri_site *s, uint64_t first, uint64_t n, uint64_t *bytes)
             continue;
         }
         err = err < 0 ? pyri_rados_fail(s, err, "a blob")
-                      : pyri_blobs_remove(s, &blob, 1);
+                      : pyri_rblobs_remove(s, &blob, 1);
         *bytes += blob.size;
     }
     return err;
 }
 
 int
-pyri_blobs_sweep(pyri_site *s, uint64_t first, uint64_t n, uint64_t *bytes)
+pyri_rblobs_sweep(pyri_cluster *s, uint64_t first, uint64_t n, uint64_t *bytes)
 {
     int err = 0;
     for (uint64_t at = 0; at < n && err == 0; at += ROW)

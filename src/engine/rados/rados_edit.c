@@ -37,7 +37,7 @@ typedef struct part {
 } part;
 
 typedef struct batch {
-    pyri_site *s;
+    pyri_cluster *s;
     part *parts; /* the catalog's is the first */
     size_t n;
     uint8_t id[PYRI_CLS_ID];
@@ -64,7 +64,7 @@ edit_call(pyri_call *c, pyri_home home, int mode, const uint8_t *id,
 }
 
 static int
-edit_object(pyri_site *s, pyri_home home, int mode, const uint8_t *id,
+edit_object(pyri_cluster *s, pyri_home home, int mode, const uint8_t *id,
             const pyri_buf *edits)
 {
     pyri_call c;
@@ -75,7 +75,7 @@ edit_object(pyri_site *s, pyri_home home, int mode, const uint8_t *id,
 }
 
 static int
-txn_call(pyri_site *s, int what, const uint8_t *id, const pyri_buf *parts,
+txn_call(pyri_cluster *s, int what, const uint8_t *id, const pyri_buf *parts,
          uint8_t *answer)
 {
     pyri_call c;
@@ -95,7 +95,7 @@ txn_call(pyri_site *s, int what, const uint8_t *id, const pyri_buf *parts,
 
 /* What is prepared in an object; false if nothing is. */
 static int
-find_prepared(pyri_site *s, pyri_home home, uint8_t id[PYRI_CLS_ID],
+find_prepared(pyri_cluster *s, pyri_home home, uint8_t id[PYRI_CLS_ID],
               bool *found)
 {
     pyri_call c;
@@ -117,7 +117,7 @@ find_prepared(pyri_site *s, pyri_home home, uint8_t id[PYRI_CLS_ID],
 
 /* Someone prepared edits there: see how that ended, and end it. */
 static int
-clear_way(pyri_site *s, pyri_home home)
+clear_way(pyri_cluster *s, pyri_home home)
 {
     uint8_t id[PYRI_CLS_ID], verdict = 0;
     bool found;
@@ -128,7 +128,7 @@ clear_way(pyri_site *s, pyri_home home)
     if (err < 0)
         return err;
     if (verdict == 0) { /* it is on its way */
-        pyri_site_sleep(3);
+        pyri_cluster_sleep(3);
         return 0;
     }
     return edit_object(s, home,
@@ -137,14 +137,14 @@ clear_way(pyri_site *s, pyri_home home)
 }
 
 static int
-fail_edit(pyri_site *s, int err)
+fail_edit(pyri_cluster *s, int err)
 {
     return pyri_rados_fail(s, err, "a change of the catalog");
 }
 
 /* Edit one object, or prepare it, when nobody else does. */
 static int
-edit_alone(pyri_site *s, pyri_home home, int mode, const uint8_t *id,
+edit_alone(pyri_cluster *s, pyri_home home, int mode, const uint8_t *id,
            const pyri_buf *edits)
 {
     int64_t end = pyri_rados_now() + PATIENCE_MS * 1000000ll;
@@ -317,14 +317,14 @@ sort_out(batch *b, const pyri_edit *edits, size_t n)
 int
 pyri_rados_edit(pyri_engine *e, const pyri_edit *edits, size_t n)
 {
-    batch b = {.s = pyri_site_of(e)};
+    batch b = {.s = pyri_cluster_of(e)};
     bool again = true;
-    int err = pyri_site_check(b.s);
+    int err = pyri_cluster_check(b.s);
     if (err < 0 || n == 0)
         return err;
     err = sort_out(&b, edits, n);
     bool catalog = err == 0 && b.parts[0].edits.size;
-    if (err == 0 && b.n == 1 + !catalog) {
+    if (err == 0 && b.n == (catalog ? 1u : 2u)) {
         part *only = &b.parts[catalog ? 0 : 1];
         err = edit_alone(b.s, only->home, PYRI_MODE_NOW, b.id, &only->edits);
         err = err < 0 ? fail_edit(b.s, err) : 0;
@@ -343,7 +343,7 @@ pyri_rados_edit(pyri_engine *e, const pyri_edit *edits, size_t n)
 /* --- what others left ---------------------------------------------------- */
 
 static int
-settle_one(pyri_site *s, const uint8_t *id, pyri_bytes parts)
+settle_one(pyri_cluster *s, const uint8_t *id, pyri_bytes parts)
 {
     uint8_t verdict = 0;
     int err = txn_call(s, PYRI_TXN_JUDGE, id, NULL, &verdict);
@@ -360,7 +360,7 @@ settle_one(pyri_site *s, const uint8_t *id, pyri_bytes parts)
 }
 
 int
-pyri_rados_settle_edits(pyri_site *s)
+pyri_rados_settle_edits(pyri_cluster *s)
 {
     pyri_call c;
     pyri_call_begin(&c, "txns", false, PYRI_RADOS_CATALOG);

@@ -10,7 +10,7 @@
 #include <string.h>
 
 static int
-fail_history(pyri_site *s, int err, uint64_t array)
+fail_history(pyri_cluster *s, int err, uint64_t array)
 {
     if (err == -ENOENT)
         return pyri_fail(PYR_ENOTFOUND, "there is no array %llu",
@@ -21,13 +21,13 @@ fail_history(pyri_site *s, int err, uint64_t array)
 
 /* Was it erased through this site, after the reader began? */
 static int
-find_erased(pyri_site *s, pyri_reader *r, uint64_t array, uint64_t version,
+find_erased(pyri_cluster *s, pyri_reader *r, uint64_t array, uint64_t version,
             pyri_version_get *out)
 {
     int err = 0;
     pthread_mutex_lock(&s->lock);
     for (size_t i = 0; i < s->nerased; i++) {
-        const pyri_erased *x = &s->erased[i];
+        const pyri_rerased *x = &s->erased[i];
         if (x->array != array || x->version != version || x->when <= r->began)
             continue;
         out->found = true;
@@ -56,10 +56,10 @@ int
 pyri_rados_get_version(pyri_engine *e, pyri_reader *r, uint64_t array,
                        uint64_t version, pyri_version_get *out)
 {
-    pyri_site *s = pyri_site_of(e);
+    pyri_cluster *s = pyri_cluster_of(e);
     pyri_call c;
     char oid[PYRI_RADOS_OID];
-    int err = pyri_site_check(s);
+    int err = pyri_cluster_check(s);
     if (err < 0)
         return err;
     pyri_rados_head_oid(oid, array);
@@ -109,7 +109,7 @@ read_page(pyri_reader *r, pyri_call *c, page *p)
 }
 
 static int
-ask_page(pyri_site *s, pyri_reader *r, uint64_t array, uint64_t first,
+ask_page(pyri_cluster *s, pyri_reader *r, uint64_t array, uint64_t first,
          uint64_t last, page *p)
 {
     pyri_call c;
@@ -130,10 +130,10 @@ pyri_rados_scan_versions(pyri_engine *e, pyri_reader *r, uint64_t array,
                          uint64_t first, uint64_t last, pyri_version_fn *each,
                          void *ctx)
 {
-    pyri_site *s = pyri_site_of(e);
+    pyri_cluster *s = pyri_cluster_of(e);
     page p = {.more = true};
     bool down = first > last;
-    int err = pyri_site_check(s);
+    int err = pyri_cluster_check(s);
     while (err == 0 && p.more) {
         if ((err = ask_page(s, r, array, first, last, &p)) < 0)
             break;
@@ -156,7 +156,7 @@ pyri_rados_scan_versions(pyri_engine *e, pyri_reader *r, uint64_t array,
 /* --- forgotten ones ------------------------------------------------------ */
 
 static int
-tell_forgotten(pyri_site *s, uint64_t array, pyri_forgotten_fn *each,
+tell_forgotten(pyri_cluster *s, uint64_t array, pyri_forgotten_fn *each,
                void *ctx)
 {
     uint64_t last = 0;
@@ -189,11 +189,11 @@ int
 pyri_rados_scan_forgotten(pyri_engine *e, pyri_reader *r,
                           pyri_forgotten_fn *each, void *ctx)
 {
-    pyri_site *s = pyri_site_of(e);
+    pyri_cluster *s = pyri_cluster_of(e);
     uint64_t *heads = NULL;
     size_t n = 0;
     (void)r;
-    int err = pyri_site_check(s);
+    int err = pyri_cluster_check(s);
     if (err == 0)
         err = pyri_rados_heads(s, &heads, &n);
     for (size_t i = 0; i < n && err == 0; i++)

@@ -68,7 +68,7 @@ tier_name(pyri_bytes key)
 
 /* The tier of a version, or -1 if it is not known yet. */
 static int
-known_tier(pyri_site *s, pyri_bytes key)
+known_tier(pyri_cluster *s, pyri_bytes key)
 {
     uint64_t name = tier_name(key);
     pthread_mutex_lock(&s->lock);
@@ -79,7 +79,7 @@ known_tier(pyri_site *s, pyri_bytes key)
 }
 
 static void
-note_tier(pyri_site *s, pyri_bytes key, int tier)
+note_tier(pyri_cluster *s, pyri_bytes key, int tier)
 {
     uint64_t name = tier_name(key);
     pthread_mutex_lock(&s->lock);
@@ -111,7 +111,7 @@ typedef struct plan {
 } plan;
 
 typedef struct work {
-    pyri_site *s;
+    pyri_cluster *s;
     const char *method;
     bool writes;
     int mode;
@@ -222,7 +222,7 @@ run_all(work *w, size_t n, int tier, uint64_t *bytes)
 }
 
 int
-pyri_nodes_put(pyri_site *s, const pyri_complete *c, pyri_turn turn)
+pyri_rnodes_put(pyri_cluster *s, const pyri_complete *c, pyri_turn turn)
 {
     work w = {.s = s, .method = "put", .writes = true, .epoch = turn.epoch,
               .mode = PYRI_ENTRY_PUT, .puts = c->nodes};
@@ -241,7 +241,7 @@ keys_of(const pyri_node_put *puts, size_t n)
 }
 
 void
-pyri_nodes_undo(pyri_site *s, const pyri_complete *c, pyri_turn turn)
+pyri_rnodes_undo(pyri_cluster *s, const pyri_complete *c, pyri_turn turn)
 {
     pyri_bytes *keys = c->nnodes ? keys_of(c->nodes, c->nnodes) : NULL;
     work w = {.s = s, .method = "drop", .writes = true, .epoch = turn.epoch,
@@ -252,7 +252,7 @@ pyri_nodes_undo(pyri_site *s, const pyri_complete *c, pyri_turn turn)
 }
 
 int
-pyri_nodes_drop(pyri_site *s, const pyri_bytes *keys, size_t n,
+pyri_rnodes_drop(pyri_cluster *s, const pyri_bytes *keys, size_t n,
                 uint64_t *bytes)
 {
     work w = {.s = s, .method = "drop", .writes = true, .keys = keys};
@@ -265,9 +265,9 @@ pyri_nodes_drop(pyri_site *s, const pyri_bytes *keys, size_t n,
 int
 pyri_rados_replace_nodes(pyri_engine *e, const pyri_node_put *puts, size_t n)
 {
-    work w = {.s = pyri_site_of(e), .method = "put", .writes = true,
+    work w = {.s = pyri_cluster_of(e), .method = "put", .writes = true,
               .mode = PYRI_ENTRY_REPLACE, .puts = puts};
-    int err = pyri_site_check(w.s);
+    int err = pyri_cluster_check(w.s);
     for (int tier = 0; tier < PYRI_RADOS_TIERS && n && err == 0; tier++)
         err = run_all(&w, n, tier, NULL);
     return err;
@@ -276,7 +276,7 @@ pyri_rados_replace_nodes(pyri_engine *e, const pyri_node_put *puts, size_t n)
 /* --- finding ------------------------------------------------------------- */
 
 typedef struct search {
-    pyri_site *s;
+    pyri_cluster *s;
     pyri_reader *r;
     pyri_node_get *gets;
     place *list; /* what is left to be found */
@@ -363,8 +363,8 @@ int
 pyri_rados_get_nodes(pyri_engine *e, pyri_reader *r, pyri_node_get *gets,
                      size_t n)
 {
-    search f = {.s = pyri_site_of(e), .r = r, .gets = gets};
-    int err = pyri_site_check(f.s);
+    search f = {.s = pyri_cluster_of(e), .r = r, .gets = gets};
+    int err = pyri_cluster_check(f.s);
     if (err < 0 || n == 0)
         return err;
     f.list = pyri_sys_malloc(n * sizeof *f.list);
@@ -386,7 +386,7 @@ pyri_rados_get_nodes(pyri_engine *e, pyri_reader *r, pyri_node_get *gets,
 /* --- all there are ------------------------------------------------------- */
 
 int
-pyri_rados_objects(pyri_site *s, const char *prefix, pyri_oid_fn *each,
+pyri_rados_objects(pyri_cluster *s, const char *prefix, pyri_oid_fn *each,
                    void *ctx)
 {
     rados_list_ctx_t list;
@@ -406,7 +406,7 @@ pyri_rados_objects(pyri_site *s, const char *prefix, pyri_oid_fn *each,
 }
 
 int
-pyri_rados_entries(pyri_site *s, pyri_reader *r, const char *oid,
+pyri_rados_entries(pyri_cluster *s, pyri_reader *r, const char *oid,
                    pyri_item_fn *each, void *ctx)
 {
     pyri_bytes last = {"", 0};
@@ -445,7 +445,7 @@ typedef struct shard {
 } shard;
 
 typedef struct tour {
-    pyri_site *s;
+    pyri_cluster *s;
     pyri_reader *r;
     uint64_t array; /* 0: all */
     shard *shards;
@@ -527,8 +527,8 @@ int
 pyri_rados_scan_nodes(pyri_engine *e, pyri_reader *r, uint64_t array,
                       pyri_node_fn *each, void *ctx)
 {
-    tour t = {.s = pyri_site_of(e), .r = r, .array = array};
-    int err = pyri_site_check(t.s);
+    tour t = {.s = pyri_cluster_of(e), .r = r, .array = array};
+    int err = pyri_cluster_check(t.s);
     if (err == 0)
         err = pyri_rados_objects(t.s, "n.", note_shard, &t);
     if (err == 0)

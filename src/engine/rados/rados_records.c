@@ -119,10 +119,10 @@ int
 pyri_rados_get_record(pyri_engine *e, pyri_reader *r, pyri_bytes key,
                       pyri_bytes *value, bool *found)
 {
-    pyri_site *s = pyri_site_of(e);
+    pyri_cluster *s = pyri_cluster_of(e);
     pyri_call c;
     char oid[PYRI_RADOS_OID];
-    int err = pyri_site_check(s);
+    int err = pyri_cluster_check(s);
     if (err < 0)
         return err;
     home_oid(pyri_rados_home(key), oid);
@@ -190,7 +190,7 @@ ask_page(pyri_call *c, const char *oid, pyri_bytes prefix, pyri_bytes after)
 
 /* The rest of an object whose first page was asked for. */
 static int
-note_object(pyri_site *s, finds *f, pyri_call *c, pyri_bytes prefix)
+note_object(pyri_cluster *s, finds *f, pyri_call *c, pyri_bytes prefix)
 {
     bool more = true;
     int err = c->result;
@@ -208,7 +208,7 @@ note_object(pyri_site *s, finds *f, pyri_call *c, pyri_bytes prefix)
 }
 
 static int
-find_in_heads(pyri_site *s, finds *f, pyri_bytes prefix)
+find_in_heads(pyri_cluster *s, finds *f, pyri_bytes prefix)
 {
     uint64_t *heads;
     size_t n;
@@ -235,7 +235,7 @@ find_in_heads(pyri_site *s, finds *f, pyri_bytes prefix)
 }
 
 static int
-find_in_one(pyri_site *s, finds *f, pyri_home home, pyri_bytes prefix)
+find_in_one(pyri_cluster *s, finds *f, pyri_home home, pyri_bytes prefix)
 {
     char oid[PYRI_RADOS_OID];
     pyri_call c;
@@ -263,10 +263,10 @@ int
 pyri_rados_scan_records(pyri_engine *e, pyri_reader *r, pyri_bytes prefix,
                         pyri_record_fn *each, void *ctx)
 {
-    pyri_site *s = pyri_site_of(e);
+    pyri_cluster *s = pyri_cluster_of(e);
     pyri_home home = pyri_rados_home(prefix);
     finds f = {.r = r};
-    int err = pyri_site_check(s);
+    int err = pyri_cluster_check(s);
     if (err < 0)
         return err;
     err = find_in_one(s, &f, home, prefix);
@@ -284,7 +284,7 @@ pyri_rados_scan_records(pyri_engine *e, pyri_reader *r, pyri_bytes prefix,
 /* --- arrays -------------------------------------------------------------- */
 
 int
-pyri_rados_heads(pyri_site *s, uint64_t **out, size_t *n)
+pyri_rados_heads(pyri_cluster *s, uint64_t **out, size_t *n)
 {
     size_t room = 0;
     bool more = true;

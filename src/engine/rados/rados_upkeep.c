@@ -36,7 +36,7 @@ blob_name(const pyri_blob *b)
 }
 
 static bool
-is_dying(const pyri_site *s, pyri_digest name)
+is_dying(const pyri_cluster *s, pyri_digest name)
 {
     if (s->dying_room == 0)
         return false;
@@ -60,7 +60,7 @@ insert(pyri_digest *table, size_t room, pyri_digest name)
 
 /* False if there is no memory; then it may be counted twice. */
 static bool
-note_dying(pyri_site *s, pyri_digest name)
+note_dying(pyri_cluster *s, pyri_digest name)
 {
     if (2 * (s->ndying + 1) > s->dying_room) {
         size_t room = s->dying_room ? 2 * s->dying_room : 1024;
@@ -83,7 +83,7 @@ note_dying(pyri_site *s, pyri_digest name)
 static int
 count_nodes(pyri_engine *e, pyri_erase *x)
 {
-    pyri_site *s = pyri_site_of(e);
+    pyri_cluster *s = pyri_cluster_of(e);
     pyri_reader own = {.site = s};
     pyri_node_get *gets = pyri_sys_calloc(x->nnodes + 1, sizeof *gets);
     if (!gets)
@@ -107,13 +107,13 @@ count_nodes(pyri_engine *e, pyri_erase *x)
 
 /* A blob is there if the list of those that are named has it. */
 static int
-count_blobs(pyri_site *s, pyri_erase *x)
+count_blobs(pyri_cluster *s, pyri_erase *x)
 {
     pyri_calls calls = {0};
     int err = 0;
     for (size_t i = 0; i < x->nblobs && err == 0; i++) {
         char oid[PYRI_RADOS_OID];
-        pyri_blobs_list_oid(oid, x->blobs[i].ref.a);
+        pyri_rblobs_list_oid(oid, x->blobs[i].ref.a);
         pyri_call *c = pyri_calls_add(&calls, "find", false, oid);
         if (!c) {
             err = pyri_fail_nomem("a list of blobs");
@@ -163,7 +163,7 @@ encode_list(const pyri_erase *x, pyri_buf *out)
 static int
 keep_records(pyri_engine *e, const pyri_erase *x)
 {
-    pyri_site *s = pyri_site_of(e);
+    pyri_cluster *s = pyri_cluster_of(e);
     int err = 0;
     pthread_mutex_lock(&s->lock);
     bool read = s->readers != NULL;
@@ -180,7 +180,7 @@ keep_records(pyri_engine *e, const pyri_erase *x)
                               sizeof *s->erased)) {
             if (v.record.size)
                 memcpy(copy, v.record.data, v.record.size);
-            s->erased[s->nerased++] = (pyri_erased){
+            s->erased[s->nerased++] = (pyri_rerased){
                 x->array, x->versions[i], s->clock + 1, copy, v.record.size};
             copy = NULL;
         }
@@ -192,7 +192,7 @@ keep_records(pyri_engine *e, const pyri_erase *x)
 }
 
 static int
-erase_in_head(pyri_site *s, const pyri_erase *x, uint64_t id, bool headless)
+erase_in_head(pyri_cluster *s, const pyri_erase *x, uint64_t id, bool headless)
 {
     pyri_call c;
     pyri_buf list = {0};
@@ -220,10 +220,10 @@ erase_in_head(pyri_site *s, const pyri_erase *x, uint64_t id, bool headless)
 int
 pyri_rados_erase(pyri_engine *e, pyri_erase *x)
 {
-    pyri_site *s = pyri_site_of(e);
+    pyri_cluster *s = pyri_cluster_of(e);
     uint64_t id;
     bool headless = x->nversions == 0;
-    int err = pyri_site_check(s);
+    int err = pyri_cluster_check(s);
     if (err < 0 || (err = pyri_rados_random(&id, sizeof id)) < 0 ||
         (err = keep_records(e, x)) < 0 ||
         (err = erase_in_head(s, x, id, headless)) < 0)
@@ -236,7 +236,7 @@ pyri_rados_erase(pyri_engine *e, pyri_erase *x)
         ; /* nothing waits */
     else if (pyri_room(&s->limbo, &s->limbo_room, s->nlimbo + 1,
                        sizeof *s->limbo))
-        s->limbo[s->nlimbo++] = (pyri_limbo){x->array, id, s->clock, x->bytes,
+        s->limbo[s->nlimbo++] = (pyri_rlimbo){x->array, id, s->clock, x->bytes,
                                              headless};
     pthread_mutex_unlock(&s->lock);
     return err;
@@ -276,7 +276,7 @@ decode_list(pyri_bytes list, erasing *x)
 }
 
 static int
-work_off(pyri_site *s, pyri_bytes list, uint64_t *bytes)
+work_off(pyri_cluster *s, pyri_bytes list, uint64_t *bytes)
 {
     erasing x = {0};
     int err = decode_list(list, &x) == 0
@@ -284,16 +284,16 @@ work_off(pyri_site *s, pyri_bytes list, uint64_t *bytes)
                   : pyri_fail(PYR_ECORRUPT, "a list of what was erased is "
                                             "damaged");
     if (err == 0)
-        err = pyri_blobs_drop(s, x.blobs, x.nblobs, bytes);
+        err = pyri_rblobs_drop(s, x.blobs, x.nblobs, bytes);
     if (err == 0)
-        err = pyri_nodes_drop(s, x.keys, x.nkeys, bytes);
+        err = pyri_rnodes_drop(s, x.keys, x.nkeys, bytes);
     free(x.keys);
     free(x.blobs);
     return err;
 }
 
 static int
-bury(pyri_site *s, const char *oid, uint64_t id)
+bury(pyri_cluster *s, const char *oid, uint64_t id)
 {
     pyri_call c;
     pyri_call_begin(&c, "bury", true, oid);
@@ -305,7 +305,7 @@ bury(pyri_site *s, const char *oid, uint64_t id)
 
 /* Does a reader of ours that began before still need what is on this list? */
 static bool
-must_wait(pyri_site *s, uint64_t id, uint64_t *waiting)
+must_wait(pyri_cluster *s, uint64_t id, uint64_t *waiting)
 {
     bool wait = false;
     pthread_mutex_lock(&s->lock);
@@ -325,7 +325,7 @@ must_wait(pyri_site *s, uint64_t id, uint64_t *waiting)
 }
 
 static int
-settle_object(pyri_site *s, const char *oid, pyri_settled *out)
+settle_object(pyri_cluster *s, const char *oid, pyri_settled *out)
 {
     uint64_t id = 0;
     bool first = true;
@@ -357,7 +357,7 @@ settle_object(pyri_site *s, const char *oid, pyri_settled *out)
 
 /* Records of erased versions that no reader can ask for any more. */
 static void
-drop_records(pyri_site *s)
+drop_records(pyri_cluster *s)
 {
     uint64_t oldest = UINT64_MAX;
     size_t kept = 0;
@@ -380,11 +380,11 @@ drop_records(pyri_site *s)
 int
 pyri_rados_settle(pyri_engine *e, pyri_settled *out)
 {
-    pyri_site *s = pyri_site_of(e);
+    pyri_cluster *s = pyri_cluster_of(e);
     uint64_t *heads = NULL;
     size_t n = 0;
     char oid[PYRI_RADOS_OID];
-    int err = pyri_site_check(s);
+    int err = pyri_cluster_check(s);
     if (err < 0 || (err = pyri_rados_settle_edits(s)) < 0 ||
         (err = pyri_rados_heads(s, &heads, &n)) < 0)
         return err;

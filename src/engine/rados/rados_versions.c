@@ -27,7 +27,7 @@ head_call(pyri_call *c, const char *method, bool writes, uint64_t array)
 }
 
 static int
-fail_version(pyri_site *s, int err, uint64_t array, uint64_t version)
+fail_version(pyri_cluster *s, int err, uint64_t array, uint64_t version)
 {
     if (err == -ENOENT)
         return pyri_fail(PYR_ENOTFOUND, "there is no array %llu",
@@ -49,9 +49,9 @@ pyri_rados_latest(pyri_engine *e, pyri_reader *r, uint64_t array,
                   uint64_t *version, uint64_t *shape)
 {
     (void)r;
-    pyri_site *s = pyri_site_of(e);
+    pyri_cluster *s = pyri_cluster_of(e);
     pyri_call c;
-    int err = pyri_site_check(s);
+    int err = pyri_cluster_check(s);
     if (err < 0)
         return err;
     head_call(&c, "latest", false, array);
@@ -72,7 +72,7 @@ pyri_rados_latest(pyri_engine *e, pyri_reader *r, uint64_t array,
 
 /* How many axes does an array have? That never changes. */
 static int
-axes_of(pyri_site *s, uint64_t array)
+axes_of(pyri_cluster *s, uint64_t array)
 {
     pyri_call c;
     size_t slot = array % PYRI_RADOS_AXES;
@@ -99,7 +99,7 @@ axes_of(pyri_site *s, uint64_t array)
 }
 
 int
-pyri_rados_in_flight(pyri_site *s, uint64_t *out)
+pyri_rados_in_flight(pyri_cluster *s, uint64_t *out)
 {
     uint64_t *heads;
     size_t n;
@@ -177,7 +177,7 @@ read_flights(pyri_call *c, pyri_flights *out, size_t *room, bool *more)
 }
 
 static int
-ask_flights(pyri_site *s, uint64_t array, uint64_t below, pyri_flights *out)
+ask_flights(pyri_cluster *s, uint64_t array, uint64_t below, pyri_flights *out)
 {
     size_t room = 0;
     bool more = true;
@@ -211,8 +211,8 @@ ask_flights(pyri_site *s, uint64_t array, uint64_t below, pyri_flights *out)
 int
 pyri_rados_flights(pyri_engine *e, uint64_t array, pyri_flights *out)
 {
-    pyri_site *s = pyri_site_of(e);
-    int err = pyri_site_check(s);
+    pyri_cluster *s = pyri_cluster_of(e);
+    int err = pyri_cluster_check(s);
     if (err < 0)
         return err;
     err = ask_flights(s, array, UINT64_MAX, out);
@@ -221,21 +221,21 @@ pyri_rados_flights(pyri_engine *e, uint64_t array, pyri_flights *out)
 
 /* --- versions that are ours ---------------------------------------------- */
 
-static pyri_held **
-bucket_of(pyri_site *s, uint64_t array, uint64_t version)
+static pyri_rheld **
+bucket_of(pyri_cluster *s, uint64_t array, uint64_t version)
 {
     return &s->held[(array ^ version) % 256];
 }
 
 static int
-hold(pyri_site *s, uint64_t array, uint64_t version, pyri_turn turn)
+hold(pyri_cluster *s, uint64_t array, uint64_t version, pyri_turn turn)
 {
-    pyri_held *h = pyri_sys_malloc(sizeof *h);
+    pyri_rheld *h = pyri_sys_malloc(sizeof *h);
     if (!h)
         return pyri_fail_nomem("a version");
-    *h = (pyri_held){.array = array, .version = version, .turn = turn};
+    *h = (pyri_rheld){.array = array, .version = version, .turn = turn};
     pthread_mutex_lock(&s->lock);
-    pyri_held **bucket = bucket_of(s, array, version);
+    pyri_rheld **bucket = bucket_of(s, array, version);
     h->next = *bucket;
     *bucket = h;
     pthread_mutex_unlock(&s->lock);
@@ -243,13 +243,13 @@ hold(pyri_site *s, uint64_t array, uint64_t version, pyri_turn turn)
 }
 
 static void
-let_go(pyri_site *s, uint64_t array, uint64_t version)
+let_go(pyri_cluster *s, uint64_t array, uint64_t version)
 {
     pthread_mutex_lock(&s->lock);
-    pyri_held **at = bucket_of(s, array, version);
+    pyri_rheld **at = bucket_of(s, array, version);
     while (*at && ((*at)->array != array || (*at)->version != version))
         at = &(*at)->next;
-    pyri_held *h = *at;
+    pyri_rheld *h = *at;
     if (h)
         *at = h->next;
     pthread_mutex_unlock(&s->lock);
@@ -259,11 +259,11 @@ let_go(pyri_site *s, uint64_t array, uint64_t version)
 /* In which epoch we hold a version; false if we do not, or did once. With
  * `use` it can be had once only. */
 static bool
-find_turn(pyri_site *s, uint64_t array, uint64_t version, bool use,
+find_turn(pyri_cluster *s, uint64_t array, uint64_t version, bool use,
           pyri_turn *turn)
 {
     pthread_mutex_lock(&s->lock);
-    pyri_held *h = *bucket_of(s, array, version);
+    pyri_rheld *h = *bucket_of(s, array, version);
     while (h && (h->array != array || h->version != version))
         h = h->next;
     bool ours = h && !h->used;
@@ -278,7 +278,7 @@ find_turn(pyri_site *s, uint64_t array, uint64_t version, bool use,
 /* --- taking -------------------------------------------------------------- */
 
 static void
-ask_take(pyri_site *s, pyri_call *c, const pyri_take *t, const uint8_t *id,
+ask_take(pyri_cluster *s, pyri_call *c, const pyri_take *t, const uint8_t *id,
          int ndim, bool again)
 {
     head_call(c, "take", true, t->array);
@@ -307,7 +307,7 @@ shape_after(const pyri_take *t, int ndim, pyri_ticket *ticket)
 
 /* Ask for what the answer had no room for: what is in flight below. */
 static int
-learn(pyri_site *s, pyri_ticket *ticket, pyri_flights *below)
+learn(pyri_cluster *s, pyri_ticket *ticket, pyri_flights *below)
 {
     int err = ask_flights(s, ticket->array, ticket->version, below);
     if (err < 0)
@@ -323,7 +323,7 @@ learn(pyri_site *s, pyri_ticket *ticket, pyri_flights *below)
 }
 
 static int
-read_taken(pyri_site *s, pyri_call *c, const pyri_take *t, pyri_ticket *ticket,
+read_taken(pyri_cluster *s, pyri_call *c, const pyri_take *t, pyri_ticket *ticket,
            pyri_flights *below, pyri_turn *turn)
 {
     pyri_cursor *a = &c->answer;
@@ -359,11 +359,11 @@ int
 pyri_rados_take(pyri_engine *e, const pyri_take *t, pyri_ticket *ticket,
                 pyri_flights *below)
 {
-    pyri_site *s = pyri_site_of(e);
+    pyri_cluster *s = pyri_cluster_of(e);
     uint8_t id[PYRI_CLS_ID];
     pyri_call c;
     pyri_turn turn = {0, false};
-    int ndim = 0, err = pyri_site_check(s);
+    int ndim = 0, err = pyri_cluster_check(s);
     if (err < 0 || (err = pyri_rados_random(id, sizeof id)) < 0)
         return err;
     if (t->shape && (ndim = axes_of(s, t->array)) < 0)
@@ -393,11 +393,11 @@ pyri_rados_take(pyri_engine *e, const pyri_take *t, pyri_ticket *ticket,
 int
 pyri_rados_renew(pyri_engine *e, pyri_ticket *ticket)
 {
-    pyri_site *s = pyri_site_of(e);
+    pyri_cluster *s = pyri_cluster_of(e);
     pyri_call c;
     pyri_turn turn = {0, false};
     int64_t now = pyri_rados_now();
-    int err = pyri_site_check(s);
+    int err = pyri_cluster_check(s);
     if (err < 0)
         return err;
     bool ours = find_turn(s, ticket->array, ticket->version, false, &turn);
@@ -417,7 +417,7 @@ pyri_rados_renew(pyri_engine *e, pyri_ticket *ticket)
 /* --- completing ---------------------------------------------------------- */
 
 static int
-new_turn(pyri_site *s, const pyri_complete *c, bool import, pyri_turn *turn)
+new_turn(pyri_cluster *s, const pyri_complete *c, bool import, pyri_turn *turn)
 {
     pyri_call call;
     head_call(&call, import ? "reserve" : "fence", true, c->array);
@@ -434,7 +434,7 @@ new_turn(pyri_site *s, const pyri_complete *c, bool import, pyri_turn *turn)
 }
 
 static int
-complete_head(pyri_site *s, pyri_complete *c, bool import, uint32_t epoch,
+complete_head(pyri_cluster *s, pyri_complete *c, bool import, uint32_t epoch,
               int ndim, const uint8_t *id)
 {
     pyri_call call;
@@ -463,7 +463,7 @@ complete_head(pyri_site *s, pyri_complete *c, bool import, uint32_t epoch,
 /* Once it is refused, what was stored for it goes. Where it is not known what
  * happened, it stays. */
 static int
-store(pyri_site *s, pyri_complete *c, bool import, pyri_turn turn)
+store(pyri_cluster *s, pyri_complete *c, bool import, pyri_turn turn)
 {
     uint8_t id[PYRI_CLS_ID];
     int ndim = axes_of(s, c->array);
@@ -472,22 +472,22 @@ store(pyri_site *s, pyri_complete *c, bool import, pyri_turn turn)
         return err;
     if (ndim < 0)
         return fail_version(s, ndim, c->array, c->version);
-    if ((err = pyri_blobs_stored(s, c->blobs, c->nblobs)) < 0 ||
-        (err = pyri_nodes_put(s, c, turn)) < 0 ||
-        (err = pyri_blobs_list(s, c, turn.epoch)) < 0)
+    if ((err = pyri_rblobs_stored(s, c->blobs, c->nblobs)) < 0 ||
+        (err = pyri_rnodes_put(s, c, turn)) < 0 ||
+        (err = pyri_rblobs_list(s, c, turn.epoch)) < 0)
         return err;
     PYRI_FAULT("publish.stored");
     do
         err = complete_head(s, c, import, turn.epoch, ndim, id);
     while (err == -ETIMEDOUT);
     if (err == PYRI_CLS_FENCED || err == PYRI_CLS_GONE || err == -ENOENT) {
-        pyri_nodes_undo(s, c, turn);
-        pyri_blobs_undo(s, c, turn.epoch);
+        pyri_rnodes_undo(s, c, turn);
+        pyri_rblobs_undo(s, c, turn.epoch);
     }
     if (err < 0)
         return fail_version(s, err, c->array, err == PYRI_CLS_GONE
                                                   ? c->needs : c->version);
-    pyri_blobs_named(s, c->blobs, c->nblobs);
+    pyri_rblobs_named(s, c->blobs, c->nblobs);
     pthread_mutex_lock(&s->lock);
     pthread_cond_broadcast(&s->changed);
     pthread_mutex_unlock(&s->lock);
@@ -497,9 +497,9 @@ store(pyri_site *s, pyri_complete *c, bool import, pyri_turn turn)
 static int
 complete(pyri_engine *e, pyri_complete *c, bool import)
 {
-    pyri_site *s = pyri_site_of(e);
+    pyri_cluster *s = pyri_cluster_of(e);
     pyri_turn turn = {0, false};
-    int err = pyri_site_check(s);
+    int err = pyri_cluster_check(s);
     if (err < 0 || (err = PYRI_FAULT_FAILS("publish.commit")) < 0)
         return err;
     if (import || !find_turn(s, c->array, c->version, true, &turn))
@@ -533,7 +533,7 @@ int
 pyri_rados_wait(pyri_engine *e, uint64_t array, uint64_t version,
                 int timeout_ms)
 {
-    pyri_site *s = pyri_site_of(e);
+    pyri_cluster *s = pyri_cluster_of(e);
     int64_t end = pyri_rados_now() + (int64_t)timeout_ms * 1000000;
     for (int pause = FIRST_LOOK_MS;; pause *= 2) {
         uint64_t latest;
@@ -545,7 +545,7 @@ pyri_rados_wait(pyri_engine *e, uint64_t array, uint64_t version,
             break;
         pause = pause < LAST_LOOK_MS ? pause : LAST_LOOK_MS;
         pthread_mutex_lock(&s->lock); /* one of this process rings */
-        pyri_site_wait(s, pause < left ? pause : (int)left);
+        pyri_cluster_wait(s, pause < left ? pause : (int)left);
         pthread_mutex_unlock(&s->lock);
     }
     return pyri_fail(PYR_ETIMEOUT, "version %llu of array %llu is not "

@@ -24,7 +24,7 @@ enum {
 };
 
 static int
-session_call(pyri_site *s, int what, uint64_t number, uint64_t used,
+session_call(pyri_cluster *s, int what, uint64_t number, uint64_t used,
              uint64_t *answer)
 {
     pyri_call c;
@@ -44,7 +44,7 @@ session_call(pyri_site *s, int what, uint64_t number, uint64_t used,
 }
 
 int
-pyri_session_begin(pyri_site *s)
+pyri_session_begin(pyri_cluster *s)
 {
     uint64_t number;
     pthread_mutex_lock(&s->lock);
@@ -65,12 +65,12 @@ pyri_session_begin(pyri_site *s)
     pthread_mutex_unlock(&s->lock);
     if (late)
         session_call(s, PYRI_SESSION_END, number, 0, NULL);
-    return pyri_site_keep(s);
+    return pyri_cluster_keep(s);
 }
 
 /* Tell the catalog that this session may use more numbers. */
 static int
-note_more(pyri_site *s, uint64_t number, uint64_t used)
+note_more(pyri_cluster *s, uint64_t number, uint64_t used)
 {
     uint64_t noted = used + 4 * NOTE_STEP;
     int err = session_call(s, PYRI_SESSION_RENEW, number, noted, NULL);
@@ -85,7 +85,7 @@ note_more(pyri_site *s, uint64_t number, uint64_t used)
 }
 
 int
-pyri_session_number(pyri_site *s, uint64_t *out)
+pyri_session_number(pyri_cluster *s, uint64_t *out)
 {
     int err = 0;
     *out = 0;
@@ -106,29 +106,29 @@ pyri_session_number(pyri_site *s, uint64_t *out)
 }
 
 void
-pyri_session_end(pyri_site *s)
+pyri_session_end(pyri_cluster *s)
 {
     pyri_blob *list = NULL;
     size_t n = 0, room = 0;
     pthread_mutex_lock(&s->lock);
     while (s->under_way)
-        pyri_site_wait(s, 1000);
+        pyri_cluster_wait(s, 1000);
     for (int i = 0; i < PYRI_RADOS_BUCKETS; i++)
-        for (pyri_unnamed *u = s->unnamed[i]; u; u = u->next)
+        for (pyri_runnamed *u = s->unnamed[i]; u; u = u->next)
             if (pyri_room(&list, &room, n + 1, sizeof *list))
                 list[n++] = (pyri_blob){{u->number, 0}, u->size};
     uint64_t number = s->session;
     s->session = 0;
     pthread_mutex_unlock(&s->lock);
-    int err = n ? pyri_blobs_remove(s, list, n) : 0;
-    pyri_blobs_forget_all(s);
+    int err = n ? pyri_rblobs_remove(s, list, n) : 0;
+    pyri_rblobs_forget_all(s);
     if (number && err == 0)
         session_call(s, PYRI_SESSION_END, number, 0, NULL);
     free(list);
 }
 
 void
-pyri_session_renew(pyri_site *s)
+pyri_session_renew(pyri_cluster *s)
 {
     static _Thread_local int64_t last; /* the keeper's */
     int64_t now = pyri_rados_now();
@@ -171,7 +171,7 @@ read_roll(pyri_call *c, roll *all, uint64_t *after, bool *more)
 }
 
 static int
-call_roll(pyri_site *s, roll *all)
+call_roll(pyri_cluster *s, roll *all)
 {
     uint64_t after = 0;
     bool first = true, more = true;
@@ -191,7 +191,7 @@ call_roll(pyri_site *s, roll *all)
 }
 
 uint64_t
-pyri_sessions_alive(pyri_site *s)
+pyri_sessions_alive(pyri_cluster *s)
 {
     roll all = {0};
     call_roll(s, &all);
@@ -200,7 +200,7 @@ pyri_sessions_alive(pyri_site *s)
 }
 
 static int
-sweep_one(pyri_site *s, uint64_t number, pyri_settled *out)
+sweep_one(pyri_cluster *s, uint64_t number, pyri_settled *out)
 {
     uint64_t used;
     int err = session_call(s, PYRI_SESSION_EXPIRE, number, 0, &used);
@@ -209,14 +209,14 @@ sweep_one(pyri_site *s, uint64_t number, pyri_settled *out)
     if (err < 0)
         return pyri_rados_fail(s, err, "session %llu",
                                (unsigned long long)number);
-    if ((err = pyri_blobs_sweep(s, number << 32, used, &out->bytes)) < 0)
+    if ((err = pyri_rblobs_sweep(s, number << 32, used, &out->bytes)) < 0)
         return err;
     session_call(s, PYRI_SESSION_END, number, 0, NULL);
     return 0;
 }
 
 int
-pyri_sessions_sweep(pyri_site *s, pyri_settled *out)
+pyri_sessions_sweep(pyri_cluster *s, pyri_settled *out)
 {
     roll all = {0};
     int err = call_roll(s, &all);
@@ -234,7 +234,7 @@ typedef struct lease {
 } lease;
 
 static int
-lease_call(pyri_site *s, int what, const uint8_t *id, lease *l)
+lease_call(pyri_cluster *s, int what, const uint8_t *id, lease *l)
 {
     pyri_call c;
     pyri_call_begin(&c, "lease", true, PYRI_RADOS_CATALOG);
@@ -254,13 +254,13 @@ lease_call(pyri_site *s, int what, const uint8_t *id, lease *l)
  * renewing it. So look until it does, or until its time has run out.
  */
 static int
-take_lease(pyri_site *s, const uint8_t *id)
+take_lease(pyri_cluster *s, const uint8_t *id)
 {
     lease first, now;
     int err = lease_call(s, PYRI_LEASE_TAKE, id, &first);
     now = first;
     while (err == 0 && !now.granted && now.renewed == first.renewed) {
-        pyri_site_sleep(now.left_ms < 50 ? (int)now.left_ms + 1 : 50);
+        pyri_cluster_sleep(now.left_ms < 50 ? (int)now.left_ms + 1 : 50);
         err = lease_call(s, PYRI_LEASE_TAKE, id, &now);
     }
     if (err < 0)
@@ -273,11 +273,11 @@ take_lease(pyri_site *s, const uint8_t *id)
 int
 pyri_rados_begin_upkeep(pyri_engine *e)
 {
-    pyri_site *s = pyri_site_of(e);
+    pyri_cluster *s = pyri_cluster_of(e);
     uint8_t id[PYRI_CLS_ID];
-    int err = pyri_site_check(s);
+    int err = pyri_cluster_check(s);
     if (err < 0 || (err = pyri_rados_random(id, sizeof id)) < 0 ||
-        (err = pyri_site_keep(s)) < 0)
+        (err = pyri_cluster_keep(s)) < 0)
         return err;
     pthread_mutex_lock(&s->lock);
     bool busy = s->upkeep;
@@ -299,10 +299,10 @@ pyri_rados_begin_upkeep(pyri_engine *e)
 void
 pyri_rados_end_upkeep(pyri_engine *e)
 {
-    pyri_site *s = pyri_site_of(e);
+    pyri_cluster *s = pyri_cluster_of(e);
     uint8_t id[PYRI_CLS_ID];
     lease l;
-    if (pyri_site_check(s) < 0)
+    if (pyri_cluster_check(s) < 0)
         return;
     pthread_mutex_lock(&s->lock);
     memcpy(id, s->upkeep_id, sizeof id);
@@ -316,7 +316,7 @@ pyri_rados_end_upkeep(pyri_engine *e)
 }
 
 void
-pyri_upkeep_renew(pyri_site *s)
+pyri_upkeep_renew(pyri_cluster *s)
 {
     static const uint8_t nobody[PYRI_CLS_ID];
     uint8_t id[PYRI_CLS_ID];
