@@ -73,14 +73,44 @@ tmp_path(const char *name)
     return path;
 }
 
-/* A path inside the directory that was never given before. */
+/* Is this the name of a store, or of something else that a test needs? */
+static inline bool
+tmp_is_store(const char *prefix)
+{
+    static const char *const others[] = {"logs", "data", "disk",
+                                         "file", "dir",  "empty"};
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+        if (strcmp(prefix, others[i]) == 0)
+            return false;
+    return true;
+}
+
+/* A namespace of the pool that PYR_TEST_RADOS names (a URL as tools/dev-ceph
+ * prints it). */
+static inline const char *
+tmp_on_cluster(const char *cluster, const char *name)
+{
+    static char urls[8][PATH_MAX];
+    static unsigned next;
+    char *url = urls[next++ % 8];
+    int pool = (int)strcspn(cluster, "?");
+    snprintf(url, PATH_MAX, "%.*s/%s-%s%s", pool, cluster,
+             strrchr(tmp_dir(), '-') + 1, name, cluster + pool);
+    return url;
+}
+
+/* The name of a store, or a path inside the directory, that was never given
+ * before. */
 static inline const char *
 tmp_fresh(const char *prefix)
 {
     static unsigned number;
     char name[300];
+    const char *cluster = getenv("PYR_TEST_RADOS");
     snprintf(name, sizeof name, "%.200s-%u", prefix, number++);
-    return tmp_path(name);
+    return cluster && *cluster && tmp_is_store(prefix)
+               ? tmp_on_cluster(cluster, name)
+               : tmp_path(name);
 }
 
 static inline void

@@ -293,9 +293,11 @@ void pyri_rblobs_list_oid(char oid[PYRI_RADOS_OID], uint64_t number);
 int pyri_rblobs_list(pyri_cluster *s, const pyri_complete *c, uint32_t epoch);
 void pyri_rblobs_undo(pyri_cluster *s, const pyri_complete *c, uint32_t epoch);
 void pyri_rblobs_named(pyri_cluster *s, const pyri_blob *blobs, size_t n);
-/* Remove named blobs; adds the bytes that went. */
-int pyri_rblobs_drop(pyri_cluster *s, const pyri_blob *blobs, size_t n,
-                    uint64_t *bytes);
+/* They are not named any more; adds the bytes of those that were. */
+int pyri_rblobs_unlist(pyri_cluster *s, const pyri_blob *blobs, size_t n,
+                       uint64_t *bytes);
+/* Remove blobs that were named. */
+int pyri_rblobs_drop(pyri_cluster *s, const pyri_blob *blobs, size_t n);
 /* Which of a row of blobs are named? Remove the others. */
 int pyri_rblobs_sweep(pyri_cluster *s, uint64_t first, uint64_t n,
                      uint64_t *bytes);

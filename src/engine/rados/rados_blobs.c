@@ -547,11 +547,17 @@ pyri_rblobs_undo(pyri_cluster *s, const pyri_complete *c, uint32_t epoch)
 }
 
 int
-pyri_rblobs_drop(pyri_cluster *s, const pyri_blob *blobs, size_t n,
-                uint64_t *bytes)
+pyri_rblobs_unlist(pyri_cluster *s, const pyri_blob *blobs, size_t n,
+                   uint64_t *bytes)
 {
     listing l = {"drop", 0, 0, NULL};
-    int err = n ? run_listing(s, &l, blobs, n, bytes) : 0;
+    return n ? run_listing(s, &l, blobs, n, bytes) : 0;
+}
+
+int
+pyri_rblobs_drop(pyri_cluster *s, const pyri_blob *blobs, size_t n)
+{
+    int err = pyri_rblobs_unlist(s, blobs, n, NULL);
     return err < 0 || n == 0 ? err : pyri_rblobs_remove(s, blobs, n);
 }
 

@@ -2,8 +2,9 @@
  * engine/rados/rados_upkeep.c - erasing, and giving space back.
  *
  * What is erased is first put on a list in the head, in the step that takes the
- * versions away: from then on nothing leads there. The list is worked off by
- * settle(), now or after a crash, by this process or another.
+ * versions away: from then on nothing leads there. Blobs are struck from the
+ * lists of those that are named; the rest is worked off by settle(), now or
+ * after a crash, by this process or another.
  *
  * Readers of this process that began before go on seeing it: their lists wait.
  * Readers of other processes are not known here; one that reads a version
@@ -11,7 +12,6 @@
  */
 #include "engine/rados/rados.h"
 
-#include "base/bytes.h"
 #include "base/room.h"
 #include "base/sys.h"
 
@@ -27,12 +27,6 @@ name_of(char kind, pyri_bytes bytes)
     text[0] = (uint8_t)kind;
     memcpy(text + 1, bytes.data, bytes.size);
     return pyri_hash128(text, bytes.size + 1);
-}
-
-static pyri_digest
-blob_name(const pyri_blob *b)
-{
-    return name_of('b', (pyri_bytes){&b->ref, sizeof b->ref});
 }
 
 static bool
@@ -102,42 +96,6 @@ count_nodes(pyri_engine *e, pyri_erase *x)
     pthread_mutex_unlock(&s->lock);
     pyri_rados_free_blocks(&own);
     free(gets);
-    return err;
-}
-
-/* A blob is there if the list of those that are named has it. */
-static int
-count_blobs(pyri_cluster *s, pyri_erase *x)
-{
-    pyri_calls calls = {0};
-    int err = 0;
-    for (size_t i = 0; i < x->nblobs && err == 0; i++) {
-        char oid[PYRI_RADOS_OID];
-        pyri_rblobs_list_oid(oid, x->blobs[i].ref.a);
-        pyri_call *c = pyri_calls_add(&calls, "find", false, oid);
-        if (!c) {
-            err = pyri_fail_nomem("a list of blobs");
-            break;
-        }
-        uint8_t key[16];
-        pyri_store64_be(key, x->blobs[i].ref.a);
-        pyri_store64_be(key + 8, x->blobs[i].ref.b);
-        pyri_buf_varint(&c->in, 1);
-        pyri_buf_varint(&c->in, sizeof key);
-        pyri_buf_add(&c->in, key, sizeof key);
-    }
-    if (err == 0)
-        err = pyri_calls_run(s, calls.list, calls.n);
-    pthread_mutex_lock(&s->lock);
-    for (size_t i = 0; i < calls.n && err == 0; i++) {
-        pyri_digest name = blob_name(&x->blobs[i]);
-        if (!pyri_cursor_u8(&calls.list[i].answer) || is_dying(s, name))
-            continue;
-        x->bytes += pyri_cursor_varint(&calls.list[i].answer);
-        note_dying(s, name);
-    }
-    pthread_mutex_unlock(&s->lock);
-    pyri_calls_fini(&calls);
     return err;
 }
 
@@ -229,7 +187,7 @@ pyri_rados_erase(pyri_engine *e, pyri_erase *x)
         (err = erase_in_head(s, x, id, headless)) < 0)
         return err;
     if ((err = count_nodes(e, x)) == 0)
-        err = count_blobs(s, x);
+        err = pyri_rblobs_unlist(s, x->blobs, x->nblobs, &x->bytes);
     pthread_mutex_lock(&s->lock);
     s->clock++;
     if (x->nnodes + x->nblobs == 0)
@@ -284,7 +242,9 @@ work_off(pyri_cluster *s, pyri_bytes list, uint64_t *bytes)
                   : pyri_fail(PYR_ECORRUPT, "a list of what was erased is "
                                             "damaged");
     if (err == 0)
-        err = pyri_rblobs_drop(s, x.blobs, x.nblobs, bytes);
+        err = pyri_rblobs_drop(s, x.blobs, x.nblobs);
+    for (size_t i = 0; i < x.nblobs && err == 0; i++)
+        *bytes += x.blobs[i].size;
     if (err == 0)
         err = pyri_rnodes_drop(s, x.keys, x.nkeys, bytes);
     free(x.keys);
