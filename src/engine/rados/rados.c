@@ -102,6 +102,16 @@ rados_end(pyri_engine *e, pyri_reader *r)
     free(r);
 }
 
+/* Ceph looks after its own bytes. What is verified has to come from there. */
+static int
+rados_check(pyri_engine *e)
+{
+    int err = pyri_cluster_check(pyri_cluster_of(e));
+    if (err == 0)
+        pyri_rcache_clear(pyri_cluster_of(e));
+    return err;
+}
+
 /* --- for people ---------------------------------------------------------- */
 
 typedef struct tally {
@@ -184,6 +194,7 @@ const pyri_engine_ops pyri_engine_rados = {
     .settle = pyri_rados_settle,
     .scan_nodes = pyri_rados_scan_nodes,
     .scan_blobs = pyri_rados_scan_blobs,
+    .check = rados_check,
     .replace_nodes = pyri_rados_replace_nodes,
     .status = rados_status,
 };

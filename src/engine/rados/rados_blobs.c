@@ -500,26 +500,34 @@ make_calls(pyri_calls *calls, const listing *l, const pyri_blob *blobs,
     return 0;
 }
 
+static int
+plan_listing(const listing *l, const pyri_blob *blobs, size_t n,
+             pyri_calls *calls)
+{
+    if (n == 0)
+        return 0;
+    pyri_blob *sorted = pyri_sys_malloc(n * sizeof *sorted);
+    if (!sorted)
+        return pyri_fail_nomem("a list of blobs");
+    memcpy(sorted, blobs, n * sizeof *sorted);
+    qsort(sorted, n, sizeof *sorted, by_number);
+    int err = make_calls(calls, l, sorted, n);
+    free(sorted);
+    return err;
+}
+
 /* Call a method of the lists for some blobs; adds the weight that it tells. */
 static int
 run_listing(pyri_cluster *s, const listing *l, const pyri_blob *blobs, size_t n,
             uint64_t *weight)
 {
     pyri_calls calls = {0};
-    pyri_blob *sorted = pyri_sys_malloc((n + 1) * sizeof *sorted);
-    if (!sorted)
-        return pyri_fail_nomem("a list of blobs");
-    memcpy(sorted, blobs, n * sizeof *sorted);
-    qsort(sorted, n, sizeof *sorted, by_number);
-    int err = make_calls(&calls, l, sorted, n);
+    int err = plan_listing(l, blobs, n, &calls);
     if (err == 0)
         err = pyri_calls_run(s, calls.list, calls.n);
     for (size_t i = 0; i < calls.n && err == 0; i++) {
         pyri_call *c = &calls.list[i];
-        if (c->result == PYRI_CLS_FENCED)
-            err = pyri_fail(PYR_EIO, "this process was silent for so long that "
-                            "its data was cleared away; write it again");
-        else if (c->result < 0)
+        if (c->result < 0)
             err = pyri_rados_fail(s, c->result, "the list of blobs");
         pyri_cursor_u64(&c->answer);
         pyri_cursor_u64(&c->answer);
@@ -527,15 +535,14 @@ run_listing(pyri_cluster *s, const listing *l, const pyri_blob *blobs, size_t n,
             *weight += pyri_cursor_u64(&c->answer);
     }
     pyri_calls_fini(&calls);
-    free(sorted);
     return err;
 }
 
 int
-pyri_rblobs_list(pyri_cluster *s, const pyri_complete *c, uint32_t epoch)
+pyri_rblobs_list(const pyri_complete *c, uint32_t epoch, pyri_calls *calls)
 {
     listing l = {"put", PYRI_ENTRY_PUT, epoch, c};
-    return c->nblobs ? run_listing(s, &l, c->blobs, c->nblobs, NULL) : 0;
+    return plan_listing(&l, c->blobs, c->nblobs, calls);
 }
 
 void
