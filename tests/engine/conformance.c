@@ -1,11 +1,11 @@
 /*
  * tests/engine/conformance.c - the rules of engine/engine.h as a program.
  *
- *   conformance mem|file-os|file-commit|rados [TEST...]
+ *   conformance mem|file-os|file-commit|elsewhere [TEST...]
  *
- * Every test makes a store of its own, in memory, in a directory that is
- * removed at the end, or in a namespace of the pool that PYR_TEST_RADOS names
- * (a URL as tools/dev-ceph prints it). An engine is done when it passes here.
+ * `elsewhere` is where PYR_TEST_STORE says, see support/tmp_store.h.
+ * Every test makes a store of its own, in memory or in a directory that is
+ * removed at the end. An engine is done when it passes here.
  */
 #include "engine/blobs.h"
 #include "engine/leases.h"
@@ -116,12 +116,11 @@ enum {
 static bool
 choose(const char *engine)
 {
+    elsewhere = strcmp(engine, "elsewhere") == 0;
     in_memory = strcmp(engine, "mem") == 0;
     durability = strcmp(engine, "file-os") == 0 ? PYR_DURABILITY_OS
                                                 : PYR_DURABILITY_COMMIT;
-    if (strcmp(engine, "rados") == 0)
-        cluster = getenv("PYR_TEST_RADOS");
-    return in_memory || cluster || strncmp(engine, "file-", 5) == 0;
+    return in_memory || elsewhere || strncmp(engine, "file-", 5) == 0;
 }
 
 static bool
@@ -147,11 +146,11 @@ main(int argc, char **argv)
 {
     static check_case cases[NALL + NLASTING];
     if (argc < 2 || !choose(argv[1])) {
-        fprintf(stderr, "usage: %s mem|file-os|file-commit|rados [TEST...]\n",
-                argv[0]);
+        fprintf(stderr, "usage: %s mem|file-os|file-commit|elsewhere "
+                        "[TEST...]\n", argv[0]);
         return 2;
     }
-    if (!in_memory && !cluster && !make_dir()) {
+    if (!in_memory && !make_dir()) {
         perror(dir);
         return 2;
     }
@@ -159,7 +158,7 @@ main(int argc, char **argv)
     memcpy(cases + NALL, lasting_engines, sizeof lasting_engines);
     int failed = check_main(cases, in_memory ? NALL : NALL + NLASTING, argc - 1,
                             argv + 1);
-    if (!in_memory && !cluster)
+    if (!in_memory)
         nftw(dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
     return failed;
 }

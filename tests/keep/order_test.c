@@ -51,7 +51,7 @@ write_box(pyr_array *a, uint32_t number, uint64_t side)
 static void
 make_stage(stage *s)
 {
-    *s = (stage){.path = tmp_fresh("order")};
+    *s = (stage){.path = tmp_store("order")};
     open_again(s, PYR_OPEN_CREATE);
     OK(pyr_create(s->store, "a",
                   &(pyr_spec){.ndim = 2, .shape = whole,
