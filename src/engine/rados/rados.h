@@ -313,7 +313,11 @@ void pyri_rcache_put(pyri_cluster *s, pyri_bytes key, pyri_bytes value);
 void pyri_rcache_drop(pyri_cluster *s, pyri_bytes key);
 void pyri_rcache_clear(pyri_cluster *s);
 
-/* --- blobs (rados_blobs.c) ----------------------------------------------- */
+/* --- blobs (rados_blobs.c, rados_lists.c) -------------------------------- */
+
+enum { PYRI_RADOS_PART = 32 << 20 }; /* bytes of a blob in one object */
+
+void pyri_rblobs_oid(char oid[PYRI_RADOS_OID], uint64_t number, uint64_t part);
 
 int pyri_rados_put_blobs(pyri_engine *e, pyri_blob_put *puts, size_t n);
 int pyri_rados_sync(pyri_engine *e);
@@ -324,7 +328,6 @@ int pyri_rados_scan_blobs(pyri_engine *e, pyri_reader *r, pyri_blob_fn *each,
                           void *ctx);
 /* Are all of these stored? Then list them as named by a version. */
 int pyri_rblobs_stored(pyri_cluster *s, const pyri_blob *blobs, size_t n);
-void pyri_rblobs_list_oid(char oid[PYRI_RADOS_OID], uint64_t number);
 int pyri_rblobs_list(const pyri_complete *c, uint32_t epoch,
                      pyri_calls *calls);
 void pyri_rblobs_undo(pyri_cluster *s, const pyri_complete *c, uint32_t epoch);
