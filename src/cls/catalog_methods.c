@@ -205,12 +205,13 @@ add_session(void *ctx, pyri_bytes key, pyri_bytes value)
     if (value.size != 17)
         return PYRI_CLS_BAD;
     int err = add_number(t->out, key, value);
-    pyri_buf_u8(t->out, b[16] || t->now > (int64_t)pyri_load64(b));
-    pyri_buf_u64(t->out, pyri_load64(b + 8));
+    int64_t left = (int64_t)pyri_load64(b) - t->now;
+    pyri_buf_u8(t->out, b[16] || left < 0);
+    pyri_buf_u64(t->out, left > 0 ? (uint64_t)left / 1000000 : 0);
     return err;
 }
 
-/* Number, whether it is dead, how many blobs it may have put. */
+/* Number, whether it is dead, how many milliseconds it has left. */
 int
 pyri_cls_sessions(pyri_object *o, pyri_cursor *in, pyri_buf *out)
 {

@@ -10,15 +10,13 @@
  */
 #include <rados/objclass.h>
 
+#include <chrono>
 #include <map>
-#include <set>
 #include <string>
 
 extern "C" {
 #include "cls/object.h"
 }
-
-#include <time.h>
 
 extern int cls_cxx_map_get_vals(cls_method_context_t hctx,
                                 const std::string &start_after,
@@ -148,9 +146,8 @@ object_list(void *ctx, pyri_bytes after, pyri_bytes prefix, size_t most,
 int64_t
 object_now(void *)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_REALTIME, &t);
-    return static_cast<int64_t>(t.tv_sec) * 1000000000 + t.tv_nsec;
+    auto now = std::chrono::system_clock::now().time_since_epoch();
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
 }
 
 const pyri_object_ops ops = {

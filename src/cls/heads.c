@@ -3,7 +3,8 @@
  *
  *   "@H"         newest published version and its shape, the next version to
  *                give, the epoch
- *   'F' VERSION  a version in flight: whose it is, until when, its claim
+ *   'F' VERSION  a version in flight: whose it is (an id that begins with the
+ *                writer's session), until when, its claim
  *   'V' VERSION  a complete version: the id of its completion, its record
  *   'G' VERSION  it is forgotten
  *   'L' ID       a list of what was erased and is still to be removed
@@ -101,6 +102,7 @@ int
 pyri_cls_latest(pyri_object *o, pyri_cursor *in, pyri_buf *out)
 {
     pyri_head h;
+    bool record = pyri_cursor_u8(in);
     int err = pyri_cursor_done(in);
     if (err < 0 || (err = pyri_head_load(o, &h)) < 0)
         return err;
@@ -108,7 +110,7 @@ pyri_cls_latest(pyri_object *o, pyri_cursor *in, pyri_buf *out)
     pyri_buf_u64(out, h.next);
     pyri_buf_u8(out, (uint8_t)h.ndim);
     add_shape(out, &h, h.shape);
-    return 0;
+    return record ? pyri_head_tell(o, &h, h.latest, out) : 0;
 }
 
 /* --- flights ------------------------------------------------------------- */
@@ -360,11 +362,13 @@ pyri_cls_fence(pyri_object *o, pyri_cursor *in, pyri_buf *out)
     pyri_head h;
     flight f;
     uint64_t version = pyri_cursor_u64(in);
+    const uint8_t *id = pyri_cursor_take(in, PYRI_CLS_ID);
     uint32_t lease_ms = pyri_cursor_u32(in);
     int err = pyri_cursor_done(in);
     if (err < 0 || (err = pyri_head_load(o, &h)) < 0 ||
         (err = open_flight(o, &h, version, &f)) < 0)
         return err;
+    memcpy(f.id, id, PYRI_CLS_ID);
     f.epoch = ++h.epoch;
     f.deadline_ns = deadline(o, lease_ms);
     err = save_flight(o, &h, version, &f);
@@ -570,6 +574,7 @@ pyri_cls_flights(pyri_object *o, pyri_cursor *in, pyri_buf *out)
         pyri_buf_u8(out, (uint8_t)((f.complete ? PYRI_F_COMPLETE : 0) |
                                    (dead ? PYRI_F_DEAD : 0)));
         pyri_buf_u64(out, f.base);
+        pyri_buf_u64(out, pyri_load64(f.id));
         add_shape(out, &h, f.shape);
         pyri_buf_varint(out, f.claim.size);
         if (f.claim.size)

@@ -62,27 +62,34 @@ tell(pyri_object *o, uint64_t version, pyri_bytes value, pyri_buf *out)
 }
 
 int
-pyri_cls_version(pyri_object *o, pyri_cursor *in, pyri_buf *out)
+pyri_head_tell(pyri_object *o, const pyri_head *h, uint64_t version,
+               pyri_buf *out)
 {
-    pyri_head h;
     pyri_buf bytes = {0};
-    uint64_t version = pyri_cursor_u64(in);
     pyri_okey key = pyri_okey_of('V', version);
-    int err = pyri_cursor_done(in);
-    if (err < 0 || (err = pyri_head_load(o, &h)) < 0)
-        return err;
-    err = version > h.latest
+    int err = version > h->latest
               ? PYRI_CLS_NONE
               : pyri_object_get(o, pyri_okey_bytes(&key), &bytes);
     if (err == 0) {
         err = tell(o, version, (pyri_bytes){bytes.data, bytes.size}, out);
     } else if (err == PYRI_CLS_NONE) {
-        pyri_buf_u8(out, version <= h.latest ? PYRI_V_PUBLISHED : 0);
+        pyri_buf_u8(out, version <= h->latest ? PYRI_V_PUBLISHED : 0);
         pyri_buf_varint(out, 0);
         err = 0;
     }
     pyri_buf_fini(&bytes);
     return err;
+}
+
+int
+pyri_cls_version(pyri_object *o, pyri_cursor *in, pyri_buf *out)
+{
+    pyri_head h;
+    uint64_t version = pyri_cursor_u64(in);
+    int err = pyri_cursor_done(in);
+    if (err < 0 || (err = pyri_head_load(o, &h)) < 0)
+        return err;
+    return pyri_head_tell(o, &h, version, out);
 }
 
 /* Versions on their way into a page. */

@@ -159,6 +159,9 @@ int pyri_head_save(pyri_object *o, const pyri_head *h);
 /* 0 if the version is published, has its record and is not forgotten;
  * PYRI_CLS_GONE. */
 int pyri_head_kept(pyri_object *o, const pyri_head *h, uint64_t version);
+/* Adds what there is of a version. */
+int pyri_head_tell(pyri_object *o, const pyri_head *h, uint64_t version,
+                   pyri_buf *out);
 int pyri_head_forget(pyri_object *o, const pyri_head *h, uint64_t version);
 
 /* Note in the catalog that a transaction is decided; PYRI_CLS_FENCED if it was

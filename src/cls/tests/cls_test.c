@@ -70,6 +70,7 @@ fence(memory *m, uint64_t version, uint32_t *epoch)
 {
     request q = ask();
     pyri_buf_u64(&q.in, version);
+    ask_id(&q, 99);
     pyri_buf_u32(&q.in, LEASE_MS);
     int err = call(m, "fence", &q);
     *epoch = pyri_cursor_u32(&q.answer);
@@ -112,7 +113,7 @@ flights(memory *m, unsigned *dead)
         pyri_cursor_u64(&q.answer);
         if (pyri_cursor_u8(&q.answer) & PYRI_F_DEAD)
             *dead |= 1u << n;
-        pyri_cursor_take(&q.answer, 8 + 16);
+        pyri_cursor_take(&q.answer, 8 + 8 + 16);
         CHECK(pyri_cursor_str(&q.answer).size == 5);
         n++;
     }

@@ -305,6 +305,9 @@ free_site(pyri_cluster *s)
             free(h);
         }
     pyri_rblobs_forget_all(s);
+    pyri_rcache_clear(s);
+    free(s->cached);
+    pthread_mutex_destroy(&s->cache_lock);
     free(s->erased);
     free(s->limbo);
     free(s->dying);
@@ -323,13 +326,17 @@ new_site(const char *url)
     if (!s)
         return NULL;
     s->url = pyri_sys_strdup(url);
-    if (!s->url) {
+    s->cached = pyri_sys_calloc(PYRI_RADOS_CACHED, sizeof *s->cached);
+    if (!s->url || !s->cached) {
+        free(s->url);
+        free(s->cached);
         free(s);
         return NULL;
     }
     s->pid = getpid();
     strcpy(s->user, "admin");
     pthread_mutex_init(&s->lock, NULL);
+    pthread_mutex_init(&s->cache_lock, NULL);
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_cond_init(&s->changed, &monotonic);

@@ -8,6 +8,7 @@
 #include "base/sys.h"
 #include "engine/engines.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -102,17 +103,79 @@ rados_end(pyri_engine *e, pyri_reader *r)
     free(r);
 }
 
+/* Ceph looks after its own bytes. What is verified has to come from there. */
+static int
+rados_check(pyri_engine *e)
+{
+    int err = pyri_cluster_check(pyri_cluster_of(e));
+    if (err == 0)
+        pyri_rcache_clear(pyri_cluster_of(e));
+    return err;
+}
+
 /* --- for people ---------------------------------------------------------- */
 
 typedef struct tally {
     pyri_calls calls;
-    bool failed;
+    uint64_t objects;
 } tally;
+
+/* A number of the monitor's answer; -1 if it is not in there. */
+static long long
+number_in(const char *json, const char *name)
+{
+    const char *at = strstr(json, name);
+    long long n = -1;
+    if (at)
+        sscanf(at + strlen(name), "\":%lld", &n);
+    return n;
+}
+
+/* How many OSDs there are, and how many of them are up. */
+static void
+count_osds(pyri_cluster *s, long long *all, long long *up)
+{
+    const char *ask = "{\"prefix\":\"osd stat\",\"format\":\"json\"}";
+    char *out = NULL, *words = NULL, text[2048] = "";
+    size_t size = 0, words_size = 0;
+    int err = rados_mon_command(s->cluster, &ask, 1, "", 0, &out, &size,
+                                &words, &words_size);
+    if (err == 0 && size < sizeof text)
+        memcpy(text, out, size);
+    rados_buffer_free(out);
+    rados_buffer_free(words);
+    *all = number_in(text, "\"num_osds");
+    *up = number_in(text, "\"num_up_osds");
+}
+
+/* The cluster, in the words for a data directory. Sizes are 0 where it has no
+ * manager that counts them. */
+static int
+tell_cluster(pyri_cluster *s, const tally *t, const pyr_status *st,
+             pyr_data_dir_fn *each, void *ctx)
+{
+    char name[3 * PYRI_RADOS_NAME];
+    struct rados_cluster_stat_t space = {0};
+    long long all, up;
+    count_osds(s, &all, &up);
+    rados_cluster_stat(s->cluster, &space);
+    snprintf(name, sizeof name,
+             "pool %s, namespace \"%s\", %lld of %lld OSDs up", s->pool,
+             s->space, up, all);
+    pyr_data_dir dir = {.path = name,
+                        .free_bytes = space.kb_avail << 10,
+                        .total_bytes = space.kb << 10,
+                        .data_bytes = st->data_bytes,
+                        .segments = t->objects,
+                        .writers = st->writers};
+    return each(ctx, &dir);
+}
 
 static int
 add_count(void *ctx, const char *oid)
 {
     tally *t = ctx;
+    t->objects++;
     if (oid[1] == '.' && strchr("nwl", oid[0]) &&
         !pyri_calls_add(&t->calls, "count", false, oid))
         return pyri_fail_nomem("a list of objects");
@@ -123,8 +186,7 @@ static int
 rados_status(pyri_engine *e, pyr_status *out, pyr_data_dir_fn *each, void *ctx)
 {
     pyri_cluster *s = pyri_cluster_of(e);
-    tally t = {.failed = false};
-    (void)each, (void)ctx;
+    tally t = {.objects = 0};
     int err = pyri_cluster_check(s);
     memset(out, 0, sizeof *out);
     if (err == 0)
@@ -151,7 +213,7 @@ rados_status(pyri_engine *e, pyr_status *out, pyr_data_dir_fn *each, void *ctx)
     out->data_bytes += s->unnamed_bytes;
     out->metadata_bytes++; /* a marker is always there */
     pthread_mutex_unlock(&s->lock);
-    return 0;
+    return each ? tell_cluster(s, &t, out, each, ctx) : 0;
 }
 
 const pyri_engine_ops pyri_engine_rados = {
@@ -184,6 +246,7 @@ const pyri_engine_ops pyri_engine_rados = {
     .settle = pyri_rados_settle,
     .scan_nodes = pyri_rados_scan_nodes,
     .scan_blobs = pyri_rados_scan_blobs,
+    .check = rados_check,
     .replace_nodes = pyri_rados_replace_nodes,
     .status = rados_status,
 };

@@ -81,6 +81,8 @@ struct pyri_reader {
     pyri_cluster *site;
     pyri_reader *next, *prev;
     uint64_t began; /* erasures before it are not seen */
+    uint64_t array, latest; /* the newest version that it was told of, */
+    pyri_version_get told;  /* and what there is of it */
     struct pyri_rados_block *blocks;
 };
 
@@ -126,7 +128,19 @@ typedef struct pyri_rlimbo {
     bool headless; /* its list is in the catalog */
 } pyri_rlimbo;
 
-enum { PYRI_RADOS_BUCKETS = 4096, PYRI_RADOS_AXES = 256, PYRI_RADOS_TIERS = 3 };
+/* A node, by the hash of its key. */
+typedef struct pyri_cached {
+    pyri_digest name;
+    uint8_t *value; /* NULL: nothing is here */
+    size_t size;
+} pyri_cached;
+
+enum {
+    PYRI_RADOS_BUCKETS = 4096,
+    PYRI_RADOS_AXES = 256,
+    PYRI_RADOS_TIERS = 3,
+    PYRI_RADOS_CACHED = 16384
+};
 
 struct pyri_cluster {
     pyri_cluster *next; /* guarded by the lock of all sites, as are */
@@ -160,6 +174,10 @@ struct pyri_cluster {
     uint64_t tier_of[4096];
     uint64_t axes_of[PYRI_RADOS_AXES]; /* arrays, by hash: how many axes */
     uint8_t axes[PYRI_RADOS_AXES];
+
+    pthread_mutex_t cache_lock; /* guards these two */
+    pyri_cached *cached;
+    size_t cached_bytes;
 
     unsigned writers;
     uint64_t session; /* 0: none */
@@ -201,6 +219,8 @@ int pyri_rados_random(void *to, size_t size);
 /* --- sessions and upkeep (sessions.c) ------------------------------------ */
 
 int pyri_session_begin(pyri_cluster *s);
+/* A random id that begins with the number of the session. */
+int pyri_session_id(pyri_cluster *s, uint8_t id[PYRI_CLS_ID]);
 /* A number for a blob. */
 int pyri_session_number(pyri_cluster *s, uint64_t *out);
 /* At the end of the last writer: give back what was never named. */
@@ -212,6 +232,9 @@ int pyri_rados_begin_upkeep(pyri_engine *e);
 void pyri_rados_end_upkeep(pyri_engine *e);
 void pyri_upkeep_renew(pyri_cluster *s);
 uint64_t pyri_sessions_alive(pyri_cluster *s);
+/* Which of these sessions belong to a process that lives? */
+int pyri_sessions_there(pyri_cluster *s, const uint64_t *numbers, size_t n,
+                        bool *there);
 
 /* --- records (rados_records.c, rados_edit.c) ----------------------------- */
 
@@ -251,6 +274,10 @@ int pyri_rados_scan_versions(pyri_engine *e, pyri_reader *r, uint64_t array,
                              pyri_version_fn *each, void *ctx);
 int pyri_rados_scan_forgotten(pyri_engine *e, pyri_reader *r,
                               pyri_forgotten_fn *each, void *ctx);
+/* The reader was told of the newest version, and of its record: who asks for
+ * that through it is not sent there again. */
+int pyri_rados_note_latest(pyri_reader *r, uint64_t array, uint64_t version,
+                           pyri_cursor *c);
 int pyri_rados_in_flight(pyri_cluster *s, uint64_t *out);
 
 /* --- nodes (rados_nodes.c) ----------------------------------------------- */
@@ -261,7 +288,9 @@ int pyri_rados_replace_nodes(pyri_engine *e, const pyri_node_put *puts,
                              size_t n);
 int pyri_rados_scan_nodes(pyri_engine *e, pyri_reader *r, uint64_t array,
                           pyri_node_fn *each, void *ctx);
-int pyri_rnodes_put(pyri_cluster *s, const pyri_complete *c, pyri_turn turn);
+/* Adds the calls that store the nodes of a version. */
+int pyri_rnodes_put(pyri_cluster *s, const pyri_complete *c, pyri_turn turn,
+                    pyri_calls *calls);
 /* Those of one epoch only; what cannot be removed stays as an orphan. */
 void pyri_rnodes_undo(pyri_cluster *s, const pyri_complete *c, pyri_turn turn);
 /* Remove nodes, wherever they are; adds the bytes that went. */
@@ -278,7 +307,17 @@ typedef int pyri_item_fn(void *ctx, pyri_bytes key, uint64_t weight,
 int pyri_rados_entries(pyri_cluster *s, pyri_reader *r, const char *oid,
                        pyri_item_fn *each, void *ctx);
 
-/* --- blobs (rados_blobs.c) ----------------------------------------------- */
+/* What was read lately (rados_cache.c). */
+int pyri_rcache_get(pyri_cluster *s, pyri_reader *r, pyri_node_get *get);
+void pyri_rcache_put(pyri_cluster *s, pyri_bytes key, pyri_bytes value);
+void pyri_rcache_drop(pyri_cluster *s, pyri_bytes key);
+void pyri_rcache_clear(pyri_cluster *s);
+
+/* --- blobs (rados_blobs.c, rados_lists.c) -------------------------------- */
+
+enum { PYRI_RADOS_PART = 32 << 20 }; /* bytes of a blob in one object */
+
+void pyri_rblobs_oid(char oid[PYRI_RADOS_OID], uint64_t number, uint64_t part);
 
 int pyri_rados_put_blobs(pyri_engine *e, pyri_blob_put *puts, size_t n);
 int pyri_rados_sync(pyri_engine *e);
@@ -289,8 +328,8 @@ int pyri_rados_scan_blobs(pyri_engine *e, pyri_reader *r, pyri_blob_fn *each,
                           void *ctx);
 /* Are all of these stored? Then list them as named by a version. */
 int pyri_rblobs_stored(pyri_cluster *s, const pyri_blob *blobs, size_t n);
-void pyri_rblobs_list_oid(char oid[PYRI_RADOS_OID], uint64_t number);
-int pyri_rblobs_list(pyri_cluster *s, const pyri_complete *c, uint32_t epoch);
+int pyri_rblobs_list(const pyri_complete *c, uint32_t epoch,
+                     pyri_calls *calls);
 void pyri_rblobs_undo(pyri_cluster *s, const pyri_complete *c, uint32_t epoch);
 void pyri_rblobs_named(pyri_cluster *s, const pyri_blob *blobs, size_t n);
 /* They are not named any more; adds the bytes of those that were. */

@@ -4,9 +4,6 @@
  * A put is sent and not waited for; some dozens are under way at once. sync()
  * waits, and so does completing a version that names them, and reading one
  * through the same store. A blob beyond 32 MiB is cut into several objects.
- *
- * Which blobs were named, by what, is listed in an object per 4096 of them:
- * their numbers come one after the other, so it is one call for a version.
  */
 #include "engine/rados/rados.h"
 
@@ -21,31 +18,22 @@
 #include <string.h>
 
 enum {
-    PART = 32 << 20,
+    PART = PYRI_RADOS_PART,
     MOST_UNDER_WAY = 64,
     MOST_BYTES_UNDER_WAY = 64 << 20,
-    ROW = 4096, /* blobs on one list */
-    KEY = 16,
-    PER_CALL = 1024,
     READS = 64 /* under way at once */
 };
 
 static const uint64_t MOST_BYTES = 1ull << 44; /* of a blob */
 
-static void
-blob_oid(char oid[PYRI_RADOS_OID], uint64_t number, uint64_t part)
+void
+pyri_rblobs_oid(char oid[PYRI_RADOS_OID], uint64_t number, uint64_t part)
 {
     if (part == 0)
         snprintf(oid, PYRI_RADOS_OID, "b.%016llx", (unsigned long long)number);
     else
         snprintf(oid, PYRI_RADOS_OID, "b.%016llx.%llx",
                  (unsigned long long)number, (unsigned long long)part);
-}
-
-void
-pyri_rblobs_list_oid(char oid[PYRI_RADOS_OID], uint64_t number)
-{
-    snprintf(oid, PYRI_RADOS_OID, "l.%llx", (unsigned long long)(number / ROW));
 }
 
 /* --- those not named yet ------------------------------------------------- */
@@ -197,7 +185,7 @@ send_part(pyri_cluster *s, pyri_runnamed *u, uint64_t part, const uint8_t *data,
         return pyri_rados_fail(s, err, "a blob");
     }
     wait_for_room(s);
-    blob_oid(oid, u->number, part);
+    pyri_rblobs_oid(oid, u->number, part);
     pthread_mutex_lock(&s->lock);
     u->pending++;
     s->under_way++;
@@ -340,7 +328,7 @@ read_part(fetches *f, const pyri_blob_get *g, uint64_t offset, size_t size,
     int err = rados_aio_create_completion2(NULL, NULL, &one->done);
     if (err < 0)
         return pyri_rados_fail(f->s, err, "a blob");
-    blob_oid(oid, g->ref.a, offset / PART);
+    pyri_rblobs_oid(oid, g->ref.a, offset / PART);
     err = rados_aio_read(f->s->io, oid, one->done, (char *)to, size,
                          offset % PART);
     if (err < 0) {
@@ -414,7 +402,7 @@ pyri_rblobs_remove(pyri_cluster *s, const pyri_blob *blobs, size_t n)
     for (size_t i = 0; i < n && err == 0; i++)
         for (uint64_t at = 0; err == 0 && (at < blobs[i].size || at == 0);
              at += PART) {
-            blob_oid(oid, blobs[i].ref.a, at / PART);
+            pyri_rblobs_oid(oid, blobs[i].ref.a, at / PART);
             if (!pyri_calls_add(&calls, NULL, true, oid))
                 err = pyri_fail_nomem("a list of blobs");
         }
@@ -436,234 +424,4 @@ pyri_rados_drop_blobs(pyri_engine *e, const pyri_blob *blobs, size_t n)
     for (size_t i = 0; i < n; i++)
         forget(s, blobs[i].ref.a);
     pyri_rblobs_remove(s, blobs, n); /* or the end of the session does it */
-}
-
-/* --- lists of those that are named --------------------------------------- */
-
-static void
-store_key(uint8_t key[KEY], pyri_ref ref)
-{
-    pyri_store64_be(key, ref.a);
-    pyri_store64_be(key + 8, ref.b);
-}
-
-static int
-by_number(const void *a, const void *b)
-{
-    const pyri_blob *x = a, *y = b;
-    return (x->ref.a > y->ref.a) - (x->ref.a < y->ref.a);
-}
-
-typedef struct listing {
-    const char *method;
-    int mode;
-    uint32_t epoch;
-    const pyri_complete *c; /* or NULL: keys alone */
-} listing;
-
-static void
-add_blob(const listing *l, pyri_buf *in, const pyri_blob *blob)
-{
-    uint8_t key[KEY], value[16];
-    store_key(key, blob->ref);
-    pyri_buf_varint(in, KEY);
-    pyri_buf_add(in, key, KEY);
-    if (!l->c)
-        return;
-    pyri_store64(value, l->c->array);
-    pyri_store64(value + 8, l->c->version);
-    pyri_buf_varint(in, blob->size);
-    pyri_buf_varint(in, sizeof value);
-    pyri_buf_add(in, value, sizeof value);
-}
-
-static int
-make_calls(pyri_calls *calls, const listing *l, const pyri_blob *blobs,
-           size_t n)
-{
-    char oid[PYRI_RADOS_OID];
-    for (size_t at = 0; at < n;) {
-        size_t end = at;
-        while (end < n && end - at < PER_CALL &&
-               blobs[end].ref.a / ROW == blobs[at].ref.a / ROW)
-            end++;
-        pyri_rblobs_list_oid(oid, blobs[at].ref.a);
-        pyri_call *c = pyri_calls_add(calls, l->method, true, oid);
-        if (!c)
-            return pyri_fail_nomem("a list of blobs");
-        pyri_buf_u8(&c->in, (uint8_t)l->mode);
-        pyri_buf_u32(&c->in, l->epoch);
-        pyri_buf_varint(&c->in, end - at);
-        for (; at < end; at++)
-            add_blob(l, &c->in, &blobs[at]);
-    }
-    return 0;
-}
-
-/* Call a method of the lists for some blobs; adds the weight that it tells. */
-static int
-run_listing(pyri_cluster *s, const listing *l, const pyri_blob *blobs, size_t n,
-            uint64_t *weight)
-{
-    pyri_calls calls = {0};
-    pyri_blob *sorted = pyri_sys_malloc((n + 1) * sizeof *sorted);
-    if (!sorted)
-        return pyri_fail_nomem("a list of blobs");
-    memcpy(sorted, blobs, n * sizeof *sorted);
-    qsort(sorted, n, sizeof *sorted, by_number);
-    int err = make_calls(&calls, l, sorted, n);
-    if (err == 0)
-        err = pyri_calls_run(s, calls.list, calls.n);
-    for (size_t i = 0; i < calls.n && err == 0; i++) {
-        pyri_call *c = &calls.list[i];
-        if (c->result == PYRI_CLS_FENCED)
-            err = pyri_fail(PYR_EIO, "this process was silent for so long that "
-                            "its data was cleared away; write it again");
-        else if (c->result < 0)
-            err = pyri_rados_fail(s, c->result, "the list of blobs");
-        pyri_cursor_u64(&c->answer);
-        pyri_cursor_u64(&c->answer);
-        if (weight)
-            *weight += pyri_cursor_u64(&c->answer);
-    }
-    pyri_calls_fini(&calls);
-    free(sorted);
-    return err;
-}
-
-int
-pyri_rblobs_list(pyri_cluster *s, const pyri_complete *c, uint32_t epoch)
-{
-    listing l = {"put", PYRI_ENTRY_PUT, epoch, c};
-    return c->nblobs ? run_listing(s, &l, c->blobs, c->nblobs, NULL) : 0;
-}
-
-void
-pyri_rblobs_undo(pyri_cluster *s, const pyri_complete *c, uint32_t epoch)
-{
-    listing l = {"drop", 1, epoch, NULL};
-    if (c->nblobs)
-        run_listing(s, &l, c->blobs, c->nblobs, NULL);
-}
-
-int
-pyri_rblobs_unlist(pyri_cluster *s, const pyri_blob *blobs, size_t n,
-                   uint64_t *bytes)
-{
-    listing l = {"drop", 0, 0, NULL};
-    return n ? run_listing(s, &l, blobs, n, bytes) : 0;
-}
-
-int
-pyri_rblobs_drop(pyri_cluster *s, const pyri_blob *blobs, size_t n)
-{
-    int err = pyri_rblobs_unlist(s, blobs, n, NULL);
-    return err < 0 || n == 0 ? err : pyri_rblobs_remove(s, blobs, n);
-}
-
-typedef struct tour {
-    pyri_blob_fn *each;
-    void *ctx;
-    pyri_cluster *s;
-    pyri_reader *r;
-} tour;
-
-static int
-tell_blob(void *ctx, pyri_bytes key, uint64_t weight, pyri_bytes value)
-{
-    const tour *t = ctx;
-    if (key.size != KEY || value.size != 16)
-        return pyri_fail(PYR_ECORRUPT, "a list of blobs is damaged");
-    const uint8_t *k = key.data, *v = value.data;
-    pyri_blob blob = {{pyri_load64_be(k), pyri_load64_be(k + 8)}, weight};
-    return t->each(t->ctx, &blob, pyri_load64(v), pyri_load64(v + 8));
-}
-
-static int
-tell_list(void *ctx, const char *oid)
-{
-    tour *t = ctx;
-    pyri_reader own = {.site = t->s};
-    int err = pyri_rados_entries(t->s, &own, oid, tell_blob, t);
-    pyri_rados_free_blocks(&own);
-    return err;
-}
-
-int
-pyri_rados_scan_blobs(pyri_engine *e, pyri_reader *r, pyri_blob_fn *each,
-                      void *ctx)
-{
-    tour t = {each, ctx, pyri_cluster_of(e), r};
-    int err = pyri_cluster_check(t.s);
-    return err < 0 ? err : pyri_rados_objects(t.s, "l.", tell_list, &t);
-}
-
-/* --- what a dead session left -------------------------------------------- */
-
-static int
-note_named(void *ctx, pyri_bytes key, uint64_t weight, pyri_bytes value)
-{
-    uint8_t *named = ctx;
-    (void)weight, (void)value;
-    if (key.size == KEY)
-        named[pyri_load64_be(key.data) % ROW] = 1;
-    return 0;
-}
-
-/* How long is what lies there, if anything? */
-static int
-measure(pyri_cluster *s, uint64_t number, uint64_t *size)
-{
-    char oid[PYRI_RADOS_OID];
-    int err = 0;
-    *size = 0;
-    for (uint64_t part = 0; err == 0; part++) {
-        uint64_t bytes;
-        time_t when;
-        blob_oid(oid, number, part);
-        if ((err = rados_stat(s->io, oid, &bytes, &when)) == 0)
-            *size = part * PART + bytes;
-        if (err == 0 && bytes < PART)
-            break;
-    }
-    return err == -ENOENT ? (*size ? 0 : -ENOENT) : err;
-}
-
-static int
-sweep_row(pyri_cluster *s, uint64_t first, uint64_t n, uint64_t *bytes)
-{
-    uint8_t named[ROW] = {0};
-    char oid[PYRI_RADOS_OID];
-    pyri_call c;
-    pyri_reader own = {.site = s};
-    pyri_rblobs_list_oid(oid, first);
-    pyri_call_begin(&c, "sweep", true, oid);
-    int err = pyri_call_run(s, &c);
-    pyri_call_fini(&c);
-    err = err < 0 ? pyri_rados_fail(s, err, "a list of blobs")
-                  : pyri_rados_entries(s, &own, oid, note_named, named);
-    pyri_rados_free_blocks(&own);
-    for (uint64_t i = 0; i < n && err == 0; i++) {
-        pyri_blob blob = {{first + i, 0}, 0};
-        if (named[(first + i) % ROW])
-            continue;
-        err = measure(s, first + i, &blob.size);
-        if (err == -ENOENT) {
-            err = 0;
-            continue;
-        }
-        err = err < 0 ? pyri_rados_fail(s, err, "a blob")
-                      : pyri_rblobs_remove(s, &blob, 1);
-        *bytes += blob.size;
-    }
-    return err;
-}
-
-int
-pyri_rblobs_sweep(pyri_cluster *s, uint64_t first, uint64_t n, uint64_t *bytes)
-{
-    int err = 0;
-    for (uint64_t at = 0; at < n && err == 0; at += ROW)
-        err = sweep_row(s, first + at, pyri_min64(ROW, n - at), bytes);
-    return err;
 }

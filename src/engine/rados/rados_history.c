@@ -53,6 +53,19 @@ read_version(pyri_reader *r, pyri_cursor *c, pyri_version_get *out)
 }
 
 int
+pyri_rados_note_latest(pyri_reader *r, uint64_t array, uint64_t version,
+                       pyri_cursor *c)
+{
+    r->array = array;
+    r->latest = version;
+    r->told = (pyri_version_get){0};
+    int err = read_version(r, c, &r->told);
+    if (c->failed || !r->told.found)
+        r->array = 0;
+    return err;
+}
+
+int
 pyri_rados_get_version(pyri_engine *e, pyri_reader *r, uint64_t array,
                        uint64_t version, pyri_version_get *out)
 {
@@ -62,6 +75,10 @@ pyri_rados_get_version(pyri_engine *e, pyri_reader *r, uint64_t array,
     int err = pyri_cluster_check(s);
     if (err < 0)
         return err;
+    if (r->array == array && r->latest == version && array) {
+        *out = r->told;
+        return 0;
+    }
     pyri_rados_head_oid(oid, array);
     pyri_call_begin(&c, "version", false, oid);
     pyri_buf_u64(&c.in, version);

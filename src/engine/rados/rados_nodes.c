@@ -192,20 +192,29 @@ plan_fini(plan *p)
 
 /* --- storing ------------------------------------------------------------- */
 
+/* The calls about all of it, in one tier. */
 static int
-run_all(work *w, size_t n, int tier, uint64_t *bytes)
+plan_all(work *w, size_t n, int tier, plan *p)
 {
     place *list = pyri_sys_malloc((n + 1) * sizeof *list);
-    plan p = {0};
-    int err = list ? 0 : pyri_fail_nomem("nodes");
-    for (size_t i = 0; i < n && err == 0; i++) {
+    if (!list)
+        return pyri_fail_nomem("nodes");
+    for (size_t i = 0; i < n; i++) {
         list[i].i = i;
         node_oid(list[i].oid, key_of(w, i), tier);
     }
-    if (err == 0 && n > 1)
+    if (n > 1)
         qsort(list, n, sizeof *list, by_oid);
-    if (err == 0)
-        err = make_calls(w, list, n, &p);
+    int err = make_calls(w, list, n, p);
+    free(list);
+    return err;
+}
+
+static int
+run_all(work *w, size_t n, int tier, uint64_t *bytes)
+{
+    plan p = {0};
+    int err = plan_all(w, n, tier, &p);
     if (err == 0)
         err = pyri_calls_run(w->s, p.calls.list, p.calls.n);
     for (size_t i = 0; i < p.calls.n && err == 0; i++) {
@@ -217,18 +226,22 @@ run_all(work *w, size_t n, int tier, uint64_t *bytes)
             *bytes += pyri_cursor_u64(&c->answer);
     }
     plan_fini(&p);
-    free(list);
     return err;
 }
 
 int
-pyri_rnodes_put(pyri_cluster *s, const pyri_complete *c, pyri_turn turn)
+pyri_rnodes_put(pyri_cluster *s, const pyri_complete *c, pyri_turn turn,
+                pyri_calls *calls)
 {
     work w = {.s = s, .method = "put", .writes = true, .epoch = turn.epoch,
               .mode = PYRI_ENTRY_PUT, .puts = c->nodes};
-    return c->nnodes
-               ? run_all(&w, c->nnodes, tier_for(c->nnodes, turn), NULL)
-               : 0;
+    plan p = {.calls = *calls};
+    int err = c->nnodes ? plan_all(&w, c->nnodes, tier_for(c->nnodes, turn),
+                                   &p)
+                        : 0;
+    *calls = p.calls;
+    free(p.counts);
+    return err;
 }
 
 static pyri_bytes *
@@ -257,6 +270,8 @@ pyri_rnodes_drop(pyri_cluster *s, const pyri_bytes *keys, size_t n,
 {
     work w = {.s = s, .method = "drop", .writes = true, .keys = keys};
     int err = 0;
+    for (size_t i = 0; i < n; i++)
+        pyri_rcache_drop(s, keys[i]);
     for (int tier = 0; tier < PYRI_RADOS_TIERS && n && err == 0; tier++)
         err = run_all(&w, n, tier, bytes);
     return err;
@@ -268,6 +283,8 @@ pyri_rados_replace_nodes(pyri_engine *e, const pyri_node_put *puts, size_t n)
     work w = {.s = pyri_cluster_of(e), .method = "put", .writes = true,
               .mode = PYRI_ENTRY_REPLACE, .puts = puts};
     int err = pyri_cluster_check(w.s);
+    for (size_t i = 0; i < n && err == 0; i++)
+        pyri_rcache_drop(w.s, puts[i].key);
     for (int tier = 0; tier < PYRI_RADOS_TIERS && n && err == 0; tier++)
         err = run_all(&w, n, tier, NULL);
     return err;
@@ -310,6 +327,7 @@ take_answer(search *f, pyri_call *c, const place *list, size_t count,
             return pyri_rados_garbled(c);
         get->found = true;
         err = pyri_rados_copy(f->r, value, &get->value);
+        pyri_rcache_put(f->s, get->key, value);
         if (tier)
             note_tier(f->s, get->key, tier);
     }
@@ -375,6 +393,7 @@ pyri_rados_get_nodes(pyri_engine *e, pyri_reader *r, pyri_node_get *gets,
         gets[i].found = false;
         gets[i].value = (pyri_bytes){0};
         f.keys[i] = gets[i].key;
+        err = pyri_rcache_get(f.s, r, &gets[i]);
     }
     for (int tier = 0; tier < PYRI_RADOS_TIERS && err == 0; tier++)
         err = look_in(&f, tier, n);

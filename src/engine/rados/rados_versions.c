@@ -48,23 +48,28 @@ int
 pyri_rados_latest(pyri_engine *e, pyri_reader *r, uint64_t array,
                   uint64_t *version, uint64_t *shape)
 {
-    (void)r;
     pyri_cluster *s = pyri_cluster_of(e);
     pyri_call c;
     int err = pyri_cluster_check(s);
     if (err < 0)
         return err;
     head_call(&c, "latest", false, array);
+    pyri_buf_u8(&c.in, r != NULL); /* with its record: that is asked next */
     if ((err = pyri_call_run(s, &c)) < 0) {
         err = fail_version(s, err, array, 0);
     } else {
         *version = pyri_cursor_u64(&c.answer);
         pyri_cursor_u64(&c.answer);
         int ndim = pyri_cursor_u8(&c.answer);
-        for (int d = 0; shape && d < ndim && d < PYR_MAX_DIMS; d++)
-            shape[d] = pyri_cursor_u64(&c.answer);
-        if (c.answer.failed || ndim > PYR_MAX_DIMS)
+        uint64_t got[PYR_MAX_DIMS];
+        for (int d = 0; d < ndim && d < PYR_MAX_DIMS; d++)
+            got[d] = pyri_cursor_u64(&c.answer);
+        if (c.answer.failed || ndim < 1 || ndim > PYR_MAX_DIMS)
             err = pyri_rados_garbled(&c);
+        else if (shape)
+            memcpy(shape, got, (size_t)ndim * sizeof *shape);
+        if (err == 0 && r && c.answer.at < c.answer.end)
+            err = pyri_rados_note_latest(r, array, *version, &c.answer);
     }
     pyri_call_fini(&c);
     return err;
@@ -82,6 +87,7 @@ axes_of(pyri_cluster *s, uint64_t array)
     if (ndim)
         return ndim;
     head_call(&c, "latest", false, array);
+    pyri_buf_u8(&c.in, 0);
     int err = pyri_call_run(s, &c);
     pyri_cursor_u64(&c.answer);
     pyri_cursor_u64(&c.answer);
@@ -112,6 +118,8 @@ pyri_rados_in_flight(pyri_cluster *s, uint64_t *out)
             head_call(c, "latest", false, heads[i]);
         else
             err = pyri_fail_nomem("a list of arrays");
+        if (c)
+            pyri_buf_u8(&c->in, 0);
     }
     if (err == 0)
         err = pyri_calls_run(s, calls.list, calls.n);
@@ -128,9 +136,16 @@ pyri_rados_in_flight(pyri_cluster *s, uint64_t *out)
 
 /* --- what is in flight --------------------------------------------------- */
 
+/* Whose flights they are: the sessions of the writers. */
+typedef struct owners {
+    uint64_t *list;
+    size_t n, room;
+} owners;
+
 /* Claims are noted as offsets first, as their memory moves while it grows. */
 static int
-read_flight(pyri_cursor *c, int ndim, pyri_flights *out, size_t *room)
+read_flight(pyri_cursor *c, int ndim, pyri_flights *out, size_t *room,
+            owners *w)
 {
     if (!pyri_room(&out->list, room, out->n + 1, sizeof *out->list))
         return -ENOMEM;
@@ -141,6 +156,10 @@ read_flight(pyri_cursor *c, int ndim, pyri_flights *out, size_t *room)
     f->complete = flags & PYRI_F_COMPLETE;
     f->dead = flags & PYRI_F_DEAD;
     f->base = pyri_cursor_u64(c);
+    uint64_t owner = pyri_cursor_u64(c);
+    if (!pyri_room(&w->list, &w->room, w->n + 1, sizeof *w->list))
+        return -ENOMEM;
+    w->list[w->n++] = owner;
     for (int d = 0; d < ndim; d++)
         f->shape[d] = pyri_cursor_u64(c);
     pyri_bytes claim = pyri_cursor_str(c);
@@ -156,7 +175,8 @@ read_flight(pyri_cursor *c, int ndim, pyri_flights *out, size_t *room)
 /* One page. If others were published meanwhile, what was read before of those
  * goes. */
 static int
-read_flights(pyri_call *c, pyri_flights *out, size_t *room, bool *more)
+read_flights(pyri_call *c, pyri_flights *out, size_t *room, owners *w,
+             bool *more)
 {
     pyri_cursor *a = &c->answer;
     uint64_t latest = pyri_cursor_u64(a);
@@ -171,14 +191,39 @@ read_flights(pyri_call *c, pyri_flights *out, size_t *room, bool *more)
         out->base_shape[d] = pyri_cursor_u64(a);
     uint8_t what = PYRI_PAGE_END;
     while (err == 0 && (what = pyri_cursor_u8(a)) == PYRI_PAGE_ITEM)
-        err = read_flight(a, ndim, out, room);
+        err = read_flight(a, ndim, out, room, w);
     *more = what == PYRI_PAGE_MORE;
     return err == 0 && a->failed ? PYRI_CLS_BAD : err;
 }
 
+/* Writers whose process is gone are dead before their lease is over. */
 static int
-ask_flights(pyri_cluster *s, uint64_t array, uint64_t below, pyri_flights *out)
+find_dead(pyri_cluster *s, pyri_flights *all, const owners *w)
 {
+    size_t doubtful = 0;
+    pthread_mutex_lock(&s->lock);
+    uint64_t own = s->session;
+    pthread_mutex_unlock(&s->lock);
+    for (size_t i = 0; i < all->n; i++)
+        doubtful += !all->list[i].complete && !all->list[i].dead &&
+                    w->list[i] != own;
+    bool *there = doubtful ? pyri_sys_calloc(all->n, sizeof *there) : NULL;
+    if (!there)
+        return doubtful ? -ENOMEM : 0;
+    int err = pyri_sessions_there(s, w->list, all->n, there);
+    for (size_t i = 0; i < all->n && err == 0; i++)
+        if (!all->list[i].complete && w->list[i] != own)
+            all->list[i].dead |= !there[i];
+    free(there);
+    return err < 0 ? -EIO : 0;
+}
+
+/* With `judge`, also find out who of them is gone. */
+static int
+ask_flights(pyri_cluster *s, uint64_t array, uint64_t below, bool judge,
+            pyri_flights *out)
+{
+    owners w = {0};
     size_t room = 0;
     bool more = true;
     int err = 0;
@@ -187,12 +232,13 @@ ask_flights(pyri_cluster *s, uint64_t array, uint64_t below, pyri_flights *out)
         if (err == PYRI_CLS_BUSY) {
             pyri_flights_fini(out);
             room = 0;
+            w.n = 0;
         }
         head_call(&c, "flights", false, array);
         pyri_buf_u64(&c.in, out->n ? out->base + out->n + 1 : 0);
         pyri_buf_u64(&c.in, below);
         if ((err = pyri_call_run(s, &c)) == 0)
-            err = read_flights(&c, out, &room, &more);
+            err = read_flights(&c, out, &room, &w, &more);
         pyri_call_fini(&c);
     }
     if (err == 0 && !out->list && !pyri_room(&out->list, &room, 1,
@@ -203,6 +249,9 @@ ask_flights(pyri_cluster *s, uint64_t array, uint64_t below, pyri_flights *out)
         out->list[i].claim.data = claim ? claim : (const uint8_t *)"";
         claim += claim ? out->list[i].claim.size : 0;
     }
+    if (err == 0 && judge)
+        err = find_dead(s, out, &w);
+    free(w.list);
     if (err < 0)
         pyri_flights_fini(out);
     return err;
@@ -215,7 +264,7 @@ pyri_rados_flights(pyri_engine *e, uint64_t array, pyri_flights *out)
     int err = pyri_cluster_check(s);
     if (err < 0)
         return err;
-    err = ask_flights(s, array, UINT64_MAX, out);
+    err = ask_flights(s, array, UINT64_MAX, true, out);
     return err < 0 ? fail_version(s, err, array, 0) : 0;
 }
 
@@ -309,7 +358,7 @@ shape_after(const pyri_take *t, int ndim, pyri_ticket *ticket)
 static int
 learn(pyri_cluster *s, pyri_ticket *ticket, pyri_flights *below)
 {
-    int err = ask_flights(s, ticket->array, ticket->version, below);
+    int err = ask_flights(s, ticket->array, ticket->version, false, below);
     if (err < 0)
         return err;
     if (below->base >= ticket->version) { /* someone resolved us already */
@@ -364,7 +413,7 @@ pyri_rados_take(pyri_engine *e, const pyri_take *t, pyri_ticket *ticket,
     pyri_call c;
     pyri_turn turn = {0, false};
     int ndim = 0, err = pyri_cluster_check(s);
-    if (err < 0 || (err = pyri_rados_random(id, sizeof id)) < 0)
+    if (err < 0 || (err = pyri_session_id(s, id)) < 0)
         return err;
     if (t->shape && (ndim = axes_of(s, t->array)) < 0)
         return fail_version(s, ndim, t->array, 0);
@@ -420,11 +469,17 @@ static int
 new_turn(pyri_cluster *s, const pyri_complete *c, bool import, pyri_turn *turn)
 {
     pyri_call call;
+    uint8_t id[PYRI_CLS_ID];
+    int err = pyri_session_id(s, id);
+    if (err < 0)
+        return -EIO;
     head_call(&call, import ? "reserve" : "fence", true, c->array);
     pyri_buf_u64(&call.in, c->version);
-    if (!import)
+    if (!import) {
+        pyri_buf_add(&call.in, id, sizeof id);
         pyri_buf_u32(&call.in, s->lease_ms);
-    int err = pyri_call_run(s, &call);
+    }
+    err = pyri_call_run(s, &call);
     turn->epoch = pyri_cursor_u32(&call.answer);
     turn->contested = pyri_cursor_u8(&call.answer);
     if (err == 0 && call.answer.failed)
@@ -460,6 +515,28 @@ complete_head(pyri_cluster *s, pyri_complete *c, bool import, uint32_t epoch,
     return err;
 }
 
+/* Nodes and lists of blobs, all at once. */
+static int
+store_parts(pyri_cluster *s, const pyri_complete *c, pyri_turn turn)
+{
+    pyri_calls calls = {0};
+    int err = pyri_rnodes_put(s, c, turn, &calls);
+    if (err == 0)
+        err = pyri_rblobs_list(c, turn.epoch, &calls);
+    if (err == 0)
+        err = pyri_calls_run(s, calls.list, calls.n);
+    for (size_t i = 0; i < calls.n && err == 0; i++) {
+        int result = calls.list[i].result;
+        if (result == PYRI_CLS_FENCED)
+            err = pyri_fail(PYR_EIO, "this process was silent for so long that "
+                            "its data was cleared away; write it again");
+        else if (result < 0)
+            err = pyri_rados_fail(s, result, "nodes of a version");
+    }
+    pyri_calls_fini(&calls);
+    return err;
+}
+
 /* Once it is refused, what was stored for it goes. Where it is not known what
  * happened, it stays. */
 static int
@@ -473,8 +550,7 @@ store(pyri_cluster *s, pyri_complete *c, bool import, pyri_turn turn)
     if (ndim < 0)
         return fail_version(s, ndim, c->array, c->version);
     if ((err = pyri_rblobs_stored(s, c->blobs, c->nblobs)) < 0 ||
-        (err = pyri_rnodes_put(s, c, turn)) < 0 ||
-        (err = pyri_rblobs_list(s, c, turn.epoch)) < 0)
+        (err = store_parts(s, c, turn)) < 0)
         return err;
     PYRI_FAULT("publish.stored");
     do
@@ -488,6 +564,8 @@ store(pyri_cluster *s, pyri_complete *c, bool import, pyri_turn turn)
         return fail_version(s, err, c->array, err == PYRI_CLS_GONE
                                                   ? c->needs : c->version);
     pyri_rblobs_named(s, c->blobs, c->nblobs);
+    for (size_t i = 0; i < c->nnodes; i++)
+        pyri_rcache_put(s, c->nodes[i].key, c->nodes[i].value);
     pthread_mutex_lock(&s->lock);
     pthread_cond_broadcast(&s->changed);
     pthread_mutex_unlock(&s->lock);

@@ -1,8 +1,9 @@
 /*
  * engine/rados/sessions.c - who writes now, and who gives space back.
  *
- * A process that writes has a session: a number in the catalog, renewed as
- * long as it lives. The numbers of its blobs begin with it, so that what it
+ * A process that writes has a session: a number in the catalog, renewed every
+ * second as long as it lives. Tickets carry it: one whose session has not been
+ * renewed for some seconds belongs to a process that is gone. The numbers of its blobs begin with it, so that what it
  * leaves when it dies is found without looking at anything else. A session
  * that is not renewed is given up. Its lists of named blobs are closed first,
  * then all that is not on them is removed; so its owner, should it wake up,
@@ -10,6 +11,7 @@
  */
 #include "engine/rados/rados.h"
 
+#include "base/bytes.h"
 #include "base/room.h"
 #include "base/sys.h"
 
@@ -18,7 +20,8 @@
 
 enum {
     SESSION_MS = 60000,
-    SESSION_RENEW_MS = 15000,
+    SESSION_RENEW_MS = 1000,
+    GONE_MS = 6000, /* silent for so long, a process counts as gone */
     NOTE_STEP = 1024, /* blobs that the catalog is told of ahead */
     UPKEEP_MS = 4000
 };
@@ -66,6 +69,18 @@ pyri_session_begin(pyri_cluster *s)
     if (late)
         session_call(s, PYRI_SESSION_END, number, 0, NULL);
     return pyri_cluster_keep(s);
+}
+
+int
+pyri_session_id(pyri_cluster *s, uint8_t id[PYRI_CLS_ID])
+{
+    int err = pyri_session_begin(s);
+    if (err < 0 || (err = pyri_rados_random(id, PYRI_CLS_ID)) < 0)
+        return err;
+    pthread_mutex_lock(&s->lock);
+    pyri_store64(id, s->session);
+    pthread_mutex_unlock(&s->lock);
+    return 0;
 }
 
 /* Tell the catalog that this session may use more numbers. */
@@ -149,6 +164,9 @@ typedef struct roll {
     uint64_t *dead;
     size_t n, room;
     uint64_t alive;
+    const uint64_t *asked; /* is each of these there? */
+    bool *there;
+    size_t nasked;
 } roll;
 
 static int
@@ -158,8 +176,11 @@ read_roll(pyri_call *c, roll *all, uint64_t *after, bool *more)
     while ((what = pyri_cursor_u8(&c->answer)) == PYRI_PAGE_ITEM) {
         *after = pyri_cursor_u64(&c->answer);
         bool dead = pyri_cursor_u8(&c->answer);
-        pyri_cursor_u64(&c->answer);
+        bool gone = pyri_cursor_u64(&c->answer) + GONE_MS < SESSION_MS;
         all->alive += !dead;
+        for (size_t i = 0; i < all->nasked; i++)
+            if (all->asked[i] == *after)
+                all->there[i] = !dead && !gone;
         if (!dead)
             continue;
         if (!pyri_room(&all->dead, &all->room, all->n + 1, sizeof *all->dead))
@@ -197,6 +218,17 @@ pyri_sessions_alive(pyri_cluster *s)
     call_roll(s, &all);
     free(all.dead);
     return all.alive;
+}
+
+int
+pyri_sessions_there(pyri_cluster *s, const uint64_t *numbers, size_t n,
+                    bool *there)
+{
+    roll all = {.asked = numbers, .nasked = n, .there = there};
+    memset(there, 0, n * sizeof *there);
+    int err = call_roll(s, &all);
+    free(all.dead);
+    return err;
 }
 
 static int
