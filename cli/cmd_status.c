@@ -73,6 +73,21 @@ print_dir(void *ctx, const pyr_data_dir *dir)
 }
 
 static int
+print_cluster(void *ctx, const pyr_data_dir *dir)
+{
+    char room[32], total[32];
+    printf("  ");
+    print_safe(stdout, dir->path);
+    printf("  %" PRIu64 " objects", dir->segments);
+    if (dir->total_bytes)
+        printf(", %s of %s free",
+               bytes_text(dir->free_bytes, room, sizeof room),
+               bytes_text(dir->total_bytes, total, sizeof total));
+    putchar('\n');
+    return 0;
+}
+
+static int
 show_text(const target *t)
 {
     pyr_status s;
@@ -88,8 +103,10 @@ show_text(const target *t)
     printf("data        %s\n", bytes_text(s.data_bytes, data, sizeof data));
     printf("writers     %" PRIu64 ", %" PRIu64 " versions in flight\n",
            s.writers, s.in_flight);
-    puts("data directories");
-    if (pyr_store_status(t->store, &s, print_dir, NULL) < 0)
+    bool cluster = strcmp(s.engine, "rados") == 0;
+    puts(cluster ? "cluster" : "data directories");
+    if (pyr_store_status(t->store, &s, cluster ? print_cluster : print_dir,
+                         NULL) < 0)
         return target_fail(t);
     return 0;
 }

@@ -24,7 +24,8 @@ TABLE = {
     "op": ["base", "nd"],
     "kernel": ["base", "nd", "op"],
     "chunk": ["base", "nd"],
-    "engine": ["base", "nd", "chunk"],
+    "cls": ["base", "nd", "op", "chunk"],
+    "engine": ["base", "nd", "chunk", "cls"],
     "version": ["base", "nd", "engine"],
     "tree": ["base", "nd", "chunk", "engine", "version"],
     "array": ["base", "nd", "op", "kernel", "chunk", "engine", "version",
@@ -32,7 +33,7 @@ TABLE = {
     "api": ["base", "nd", "op", "kernel", "chunk", "engine", "version", "tree",
             "array"],
 }
-SHELVES = ["base", "nd", "chunk"]  # every header of theirs is open to all
+SHELVES = ["base", "nd", "chunk", "cls"]  # every header of theirs is open to all
 USERS = ["cli", "bench", "examples"]  # see pyramid/*.h and their own folder
 INSIDE = {"bench/scale.c": ["base", "tree"]}  # drives the tree without data
 
@@ -41,6 +42,8 @@ THIRD_PARTY = {
     "lmdb.h": "src/engine/local/",
     "blosc.h": "src/chunk/codec_blosc.c",
     "xxhash.h": "src/base/hash",
+    "rados/librados.h": "src/engine/rados/",
+    "rados/objclass.h": "src/cls/cls_pyramid.cc",
 }
 
 # What libc offers and src/ may say only as pyri_sys_NAME(), so that tests can

@@ -1,7 +1,7 @@
 #!/bin/sh
 # tools/install-deps.sh - install the Debian packages that are not there yet.
 #
-#   tools/install-deps.sh [--check] build|test|bench
+#   tools/install-deps.sh [--check] build|test|bench|ceph
 #
 # Nothing is asked of the network, and nothing printed, if nothing is missing.
 # --check installs nothing: it says what is missing, and how to get it.
@@ -62,6 +62,16 @@ need_fuzzer() {
     fi
 }
 
+# Daemons, client library, and what an object class is built with.
+need_ceph() {
+    need_command ceph-mon ceph-mon
+    need_command ceph-osd ceph-osd
+    need_header librados-dev rados/librados.h
+    need_header libradospp-dev rados/buffer.h
+    need_header rados-objclass-dev rados/objclass.h
+    PYTHON=/usr/bin/python3 need_module python3-rados rados
+}
+
 case $what in
 build)
     need_build
@@ -70,6 +80,12 @@ test) # gcc has sanitizers, clang a fuzzer; g++ tries the headers as C++
     need_build
     need_command g++ g++
     need_fuzzer
+    need_ceph
+    ;;
+ceph)
+    need_build
+    need_command g++ g++
+    need_ceph
     ;;
 bench) # the peers: HDF5, MPI-IO, parallel HDF5, PnetCDF (on Open MPI)
     need_build
@@ -83,7 +99,7 @@ bench) # the peers: HDF5, MPI-IO, parallel HDF5, PnetCDF (on Open MPI)
     need_module python3-venv ensurepip
     ;;
 *)
-    echo "usage: tools/install-deps.sh [--check] build|test|bench" >&2
+    echo "usage: tools/install-deps.sh [--check] build|test|bench|ceph" >&2
     exit 2
     ;;
 esac
@@ -117,6 +133,21 @@ apt() {
         -o Acquire::Retries=3 -o DPkg::Lock::Timeout=300 "$@"
 }
 
+# Services of the packages, Ceph's among them, are not started here: tests
+# start their own daemons.
+services_off() {
+    policy=/usr/sbin/policy-rc.d
+    [ ! -e "$policy" ] || return 0
+    trap services_on EXIT
+    trap 'exit 1' HUP INT TERM
+    printf '#!/bin/sh\nexit 101\n' | $as_root tee "$policy" >/dev/null
+    $as_root chmod 755 "$policy"
+}
+
+services_on() {
+    $as_root rm -f /usr/sbin/policy-rc.d
+}
+
 install() {
     # shellcheck disable=SC2086 # a list of words
     apt install --no-install-recommends $missing
@@ -128,6 +159,7 @@ known() {
     done
 }
 
+services_off
 echo "Installing from Debian, with apt-get: $missing"
 if ! known; then
     echo "The list of packages is missing or old: apt-get update"

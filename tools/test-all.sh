@@ -2,6 +2,7 @@
 # tools/test-all.sh - every test, in every way of building that matters.
 #
 #   build/test   fault points, asserts: all suites
+#   build/test   again, with the stores in a small Ceph cluster
 #   build        the release build: what is installed, and a program using it
 #   build/asan   address and undefined-behaviour sanitizers
 #   build/tsan   thread sanitizer
@@ -56,10 +57,10 @@ run() {
         suites+=(--suite "$suite")
     done
     say "$dir: testing (${*:-all suites})"
-    rm -f "$dir/meson-logs/testlog.json"
-    "${wrapper[@]}" meson test -C "$dir" --no-rebuild \
-        --timeout-multiplier "$factor" "${suites[@]}" && return
-    "$python" tools/check-skips.py --tail "$dir"
+    rm -f "$dir/meson-logs/$logbase.json"
+    "${wrapper[@]}" meson test -C "$dir" --no-rebuild --logbase "$logbase" \
+        --timeout-multiplier "$factor" "${jobs[@]}" "${suites[@]}" && return
+    "$python" tools/check-skips.py --tail "$dir:$logbase"
     return 1
 }
 
@@ -84,9 +85,40 @@ probe() {
 }
 
 with_faults() {
-    build build/test -Dbuildtype=debugoptimized -Dfaults=true
+    build build/test -Dbuildtype=debugoptimized -Dfaults=true \
+        -Drados=enabled -Dobjclass=enabled
     run build/test 3
 }
+
+# The cluster is gone when this returns, or when the run is interrupted. Its
+# daemons are what is slow, so the tests are told to be small.
+with_ceph() {
+    local logbase=ceph jobs=(--num-processes 2) failed=0
+    cluster=$(mktemp -d "${TMPDIR:-/tmp}/pyramid-ceph.XXXXXX")
+    say "build/test: starting a Ceph cluster in $cluster"
+    quietly build/test/ceph.log tools/dev-ceph start "$cluster/c" \
+        --class-dir build/test/src/cls || return
+    PYR_TEST_STORE=$(tail -n 1 build/test/ceph.log) PYR_TEST_SCALE=small \
+        run build/test 6 stores elsewhere || failed=1
+    jobs=(--num-processes 1)
+    logbase=cluster
+    PYR_TEST_CEPH=$cluster/c PYR_TEST_SCALE=small \
+        PYR_TEST_STORE=$(tail -n 1 build/test/ceph.log) \
+        run build/test 6 cluster || failed=1
+    end_cluster
+    return $failed
+}
+
+end_cluster() {
+    [ -z "$cluster" ] || {
+        tools/dev-ceph stop "$cluster/c" >/dev/null 2>&1
+        rm -rf "$cluster"
+    }
+    cluster=
+}
+cluster=
+trap end_cluster EXIT
+trap 'exit 130' INT TERM HUP
 
 release() {
     build build -Dbuildtype=release -Dfaults=false -Dwerror=true \
@@ -137,7 +169,10 @@ with_fuzz() {
 }
 
 wrapper=(env)
+jobs=()
+logbase=testlog
 stage build/test with_faults
+stage ceph with_ceph
 stage build release
 
 # The sanitizers of gcc 12 need memory to lie where they expect it, which some
@@ -151,7 +186,8 @@ stage build/tsan with_tsan
 stage build/fuzz with_fuzz
 
 say "checking that nothing was left out"
-totals=$("$python" tools/check-skips.py build/test build build/asan build/tsan \
+totals=$("$python" tools/check-skips.py build/test build/test:ceph \
+    build/test:cluster build build/asan build/tsan \
     build/fuzz)
 skips=$?
 echo "$totals" | sed '$d'

@@ -16,6 +16,9 @@
 static const pyri_engine_ops *const engines[] = {
     &pyri_engine_local,
     &pyri_engine_mem,
+#ifdef PYRI_HAVE_RADOS
+    &pyri_engine_rados,
+#endif
 };
 
 enum { NENGINES = sizeof engines / sizeof engines[0] };
@@ -53,15 +56,15 @@ fail_scheme(const char *url, size_t n)
 static int
 find_engine(const char *url, size_t n, const pyri_engine_ops **out)
 {
-    if (scheme_is("rados", url, n))
-        return pyri_fail(PYR_EUNSUPPORTED, "%s: this build has no Ceph engine",
-                         url);
     for (int i = 0; i < NENGINES; i++) {
         if (scheme_is(engines[i]->scheme, url, n)) {
             *out = engines[i];
             return 0;
         }
     }
+    if (scheme_is("rados", url, n))
+        return pyri_fail(PYR_EUNSUPPORTED, "%s: this build has no Ceph engine",
+                         url);
     return fail_scheme(url, n);
 }
 

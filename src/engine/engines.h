@@ -9,6 +9,7 @@
 #include "engine/engine.h"
 
 extern const pyri_engine_ops pyri_engine_mem, pyri_engine_local;
+extern const pyri_engine_ops pyri_engine_rados; /* if built with librados */
 
 enum { PYRI_MAX_URL = 4095 }; /* bytes */
 

@@ -21,7 +21,7 @@ static const uint64_t zero[PYR_MAX_DIMS];
 static inline void
 set_up(void)
 {
-    snprintf(url, sizeof url, "%s", tmp_fresh("promises"));
+    snprintf(url, sizeof url, "%s", tmp_store("promises"));
     OK(pyr_open_with(url, PYR_OPEN_CREATE,
                      &(pyr_store_options){.durability = PYR_DURABILITY_OS},
                      &store));

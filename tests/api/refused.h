@@ -98,7 +98,7 @@ fingerprint(void)
 static inline void
 set_up(void)
 {
-    snprintf(url, sizeof url, "%s", tmp_fresh("api"));
+    snprintf(url, sizeof url, "%s", tmp_store("api"));
     OK(pyr_open_with(url, PYR_OPEN_CREATE,
                      &(pyr_store_options){.durability = PYR_DURABILITY_OS},
                      &store));

@@ -251,7 +251,7 @@ shapes_that_are_refused_leave_a_working_array(void)
     pyr_array *a;
     pyr_version v;
     int err = 0;
-    snprintf(url, sizeof url, "%s", tmp_fresh("shapes"));
+    snprintf(url, sizeof url, "%s", tmp_store("shapes"));
     OK(pyr_open_with(url, PYR_OPEN_CREATE,
                      &(pyr_store_options){.durability = PYR_DURABILITY_OS,
                                           .lease_ms = 300}, &store));

@@ -3,6 +3,7 @@
  * kept as plain cells, functions are evaluated by another evaluator.
  */
 #include "compute/functions.h"
+#include "support/tmp_store.h"
 
 #include <pyramid/pyramid.h>
 
@@ -204,7 +205,7 @@ computed_versions_are_as_another_evaluator_says(void)
         char url[4096];
         int before = check_failures;
         dice = rng_of(seed + (uint64_t)round);
-        snprintf(url, sizeof url, "mem:compute%d", round);
+        snprintf(url, sizeof url, "%s", tmp_quick_store("compute"));
         OK(pyr_open(url, PYR_OPEN_CREATE, &store));
         begin();
         for (int i = 0; i < 16 && check_failures == before; i++) {

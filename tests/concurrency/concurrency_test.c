@@ -191,7 +191,7 @@ place_open(place *p, bool mem, pyr_durability durability, int sample)
         snprintf(p->url, sizeof p->url, "mem:%s",
                  strrchr(tmp_fresh("shared"), '/') + 1);
     else
-        snprintf(p->url, sizeof p->url, "%s", tmp_fresh("shared"));
+        snprintf(p->url, sizeof p->url, "%s", tmp_store("shared"));
     for (int i = 0; i < 2; i++) {
         snprintf(p->logs[i], sizeof p->logs[i], "%s", tmp_fresh("logs"));
         REQUIRE(mkdir(p->logs[i], 0777) == 0);

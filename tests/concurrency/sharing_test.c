@@ -19,7 +19,7 @@ fresh_store(char *url, size_t size)
 {
     pyr_store *store;
     proc_kill_all();
-    snprintf(url, size, "%s", tmp_fresh("shared"));
+    snprintf(url, size, "%s", tmp_store("shared"));
     OK(pyr_open_with(url, PYR_OPEN_CREATE,
                      &(pyr_store_options){.durability = PYR_DURABILITY_OS,
                                           .lease_ms = LEASE_MS},
@@ -105,13 +105,15 @@ append_in_thread(void *arg)
     return NULL;
 }
 
+static char notes[4096]; /* where processes leave what they did */
+
 static int
 append_in_process(void *arg)
 {
     appender *a = arg;
     append_in_thread(a);
     char path[4200];
-    snprintf(path, sizeof path, "%s.append%d", a->url, (int)a->number);
+    snprintf(path, sizeof path, "%s.%d", notes, (int)a->number);
     FILE *f = fopen(path, "w");
     if (!f || fwrite(a, sizeof *a, 1, f) != 1 || fclose(f) != 0)
         return 3;
@@ -122,6 +124,7 @@ static void
 run_appenders(appender *a, int n)
 {
     pid_t pids[8] = {0};
+    snprintf(notes, sizeof notes, "%s", tmp_fresh("appenders"));
     for (int i = 0; i < n; i++)
         if (TEST_TSAN)
             pthread_create(&a[i].thread, NULL, append_in_thread, &a[i]);
@@ -135,7 +138,7 @@ run_appenders(appender *a, int n)
         const char *url = a[i].url;
         CHECK(proc_ends_well(pids[i], BOUND_MS));
         char path[4200];
-        snprintf(path, sizeof path, "%s.append%d", url, i);
+        snprintf(path, sizeof path, "%s.%d", notes, i);
         FILE *f = fopen(path, "r");
         REQUIRE(f && fread(&a[i], sizeof a[i], 1, f) == 1);
         a[i].url = url;

@@ -261,7 +261,7 @@ fresh_store(bool in_memory)
     pyr_store *store;
     pyr_store_options os = {.durability = PYR_DURABILITY_OS};
     snprintf(url, sizeof url, "mem:copy%d", ++number);
-    OK(pyr_open_with(in_memory ? url : tmp_fresh("copy"), PYR_OPEN_CREATE, &os,
+    OK(pyr_open_with(in_memory ? url : tmp_store("copy"), PYR_OPEN_CREATE, &os,
                      &store));
     return store;
 }

@@ -48,7 +48,7 @@ fresh_at(char *url)
 {
     pyr_store *store;
     pyr_store_options os = {.durability = PYR_DURABILITY_OS};
-    snprintf(url, PATH_MAX, "%s", tmp_fresh("kill"));
+    snprintf(url, PATH_MAX, "%s", tmp_store("kill"));
     OK(pyr_open_with(url, PYR_OPEN_CREATE, &os, &store));
     return store;
 }

@@ -111,7 +111,7 @@ kill_compute(const fault_point *point, int visit, int part)
     pyr_array *a;
     pyr_version latest;
     proc_kill_all();
-    snprintf(url, sizeof url, "%s", tmp_fresh("compute"));
+    snprintf(url, sizeof url, "%s", tmp_store("compute"));
     OK(make_base(url));
     if (part == HANDLED)
         OK(add_handler(url));
@@ -208,7 +208,7 @@ disturb(int huge)
     static const int32_t zeros[CELLS];
     int32_t cell = 5;
     proc_kill_all();
-    snprintf(url, sizeof url, "%s", tmp_fresh("disturbed"));
+    snprintf(url, sizeof url, "%s", tmp_store("disturbed"));
     OK(make_base(url));
     OK(make_huge(url, &store, &a));
     if (!huge) {

@@ -208,7 +208,7 @@ place_open(place *p, pyr_durability durability, unsigned lease_ms, int sample)
 {
     proc_kill_all();
     *p = (place){.sample = sample, .k = work_sample(sample, test_seed())};
-    snprintf(p->url, sizeof p->url, "%s", tmp_fresh("crash"));
+    snprintf(p->url, sizeof p->url, "%s", tmp_store("crash"));
     snprintf(p->logs, sizeof p->logs, "%s", tmp_fresh("logs"));
     REQUIRE(mkdir(p->logs, 0777) == 0);
     pyr_store_options options = {.durability = durability,

@@ -183,7 +183,7 @@ kill_op(int op, const char *point)
     int before = check_failures;
     char url[4096];
     proc_kill_all();
-    snprintf(url, sizeof url, "%s", tmp_fresh("op"));
+    snprintf(url, sizeof url, "%s", tmp_store("op"));
     job j = {.role = "op", .url = url, .logs = "-", .extra = op};
     if (strcmp(ops[op], "open") != 0)
         OK(make_base(url));
@@ -219,7 +219,7 @@ any_operation_killed_at_any_time_is_done_or_not(void)
     for (int i = 0; i < rounds; i++) {
         int op = i % NOPS, before = check_failures;
         char url[4096];
-        snprintf(url, sizeof url, "%s", tmp_fresh("op"));
+        snprintf(url, sizeof url, "%s", tmp_store("op"));
         job j = {.role = "op", .url = url, .logs = "-", .extra = op};
         if (op != 0)
             OK(make_base(url));
@@ -250,7 +250,7 @@ reshape_between(int op, const char *point, uint64_t rows, uint64_t columns)
     char url[4096];
     int before = check_failures;
     proc_kill_all();
-    snprintf(url, sizeof url, "%s", tmp_fresh("shape"));
+    snprintf(url, sizeof url, "%s", tmp_store("shape"));
     OK(make_base(url));
     job j = {.role = "op", .url = url, .logs = "-", .extra = op};
     pid_t pid = start_at(point, "stop", 1, &j);
@@ -319,7 +319,7 @@ overtake(const char *after, uint64_t rows)
     int before = check_failures;
     bool dies = strcmp(after, "kill") == 0;
     proc_kill_all();
-    snprintf(url, sizeof url, "%s", tmp_fresh("overtaken"));
+    snprintf(url, sizeof url, "%s", tmp_store("overtaken"));
     OK(make_base(url));
     job j = {.role = "op", .url = url, .logs = "-", .extra = OP_OVERWRITE};
     snprintf(fault, sizeof fault, "write.data_sent=stop,write.taken=%s",
@@ -455,7 +455,7 @@ an_appender_that_dies_leaves_its_cells_as_fill(void)
     char url[4096], logs[4096];
     uint32_t writer = 0;
     proc_kill_all();
-    snprintf(url, sizeof url, "%s", tmp_fresh("append"));
+    snprintf(url, sizeof url, "%s", tmp_store("append"));
     snprintf(logs, sizeof logs, "%s", tmp_fresh("logs"));
     REQUIRE(mkdir(logs, 0777) == 0);
     OK(make_base(url));

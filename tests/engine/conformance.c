@@ -1,8 +1,9 @@
 /*
  * tests/engine/conformance.c - the rules of engine/engine.h as a program.
  *
- *   conformance mem|file-os|file-commit [TEST...]
+ *   conformance mem|file-os|file-commit|elsewhere [TEST...]
  *
+ * `elsewhere` is where PYR_TEST_STORE says, see support/tmp_store.h.
  * Every test makes a store of its own, in memory or in a directory that is
  * removed at the end. An engine is done when it passes here.
  */
@@ -116,10 +117,11 @@ enum {
 static bool
 choose(const char *engine)
 {
+    elsewhere = strcmp(engine, "elsewhere") == 0;
     in_memory = strcmp(engine, "mem") == 0;
     durability = strcmp(engine, "file-os") == 0 ? PYR_DURABILITY_OS
                                                 : PYR_DURABILITY_COMMIT;
-    return in_memory || strncmp(engine, "file-", 5) == 0;
+    return in_memory || elsewhere || strncmp(engine, "file-", 5) == 0;
 }
 
 static bool
@@ -145,8 +147,8 @@ main(int argc, char **argv)
 {
     static check_case cases[NALL + NLASTING];
     if (argc < 2 || !choose(argv[1])) {
-        fprintf(stderr, "usage: %s mem|file-os|file-commit [TEST...]\n",
-                argv[0]);
+        fprintf(stderr, "usage: %s mem|file-os|file-commit|elsewhere "
+                        "[TEST...]\n", argv[0]);
         return 2;
     }
     if (!in_memory && !make_dir()) {

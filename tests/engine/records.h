@@ -14,7 +14,7 @@ a_store_that_is_not_there_is_not_found(void)
 {
     pyri_engine *e = fresh();
     pyri_engine_close(e);
-    strcat(last_url, "-other");
+    name_another();
     FAILS(PYR_ENOTFOUND, pyri_engine_open(last_url, 0, NULL, &e));
     CHECK(e == NULL);
     FAILS(PYR_ENOTFOUND,

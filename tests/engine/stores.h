@@ -8,6 +8,7 @@
 #include "base/hash.h"
 #include "engine/engine.h"
 #include "support/check.h"
+#include "support/tmp_store.h"
 
 #include <pthread.h>
 #include <time.h>
@@ -18,6 +19,7 @@ enum { THREADS = 4, PATIENCE_S = 120 /* for what must come, but takes time */ };
 /* --- stores -------------------------------------------------------------- */
 
 static bool in_memory;            /* else in files below `dir` */
+static bool elsewhere;            /* where PYR_TEST_STORE says */
 static pyr_durability durability; /* of stores in files */
 static char dir[4000];
 static char last_url[4096]; /* of the store that fresh() made */
@@ -32,12 +34,22 @@ open_as(unsigned flags, unsigned lease_ms)
     return e;
 }
 
+/* Point last_url at a place where nothing is. */
+static void
+name_another(void)
+{
+    static int number;
+    if (elsewhere)
+        snprintf(last_url, sizeof last_url, "%s", tmp_store("engine"));
+    else
+        snprintf(last_url, sizeof last_url, "%s%s%d",
+                 in_memory ? "mem:" : dir, in_memory ? "" : "/store", ++number);
+}
+
 static pyri_engine *
 fresh_with_lease(unsigned lease_ms)
 {
-    static int number;
-    snprintf(last_url, sizeof last_url, "%s%s%d", in_memory ? "mem:" : dir,
-             in_memory ? "" : "/store", ++number);
+    name_another();
     return open_as(PYR_OPEN_CREATE, lease_ms);
 }
 
@@ -131,14 +143,6 @@ shuffle(uint64_t *list, size_t n, uint64_t seed)
 }
 
 /* --- time ---------------------------------------------------------------- */
-
-static int64_t
-now_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
 
 /* To poll: false when patience is at its end, else true after a moment. */
 static bool

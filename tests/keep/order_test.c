@@ -58,7 +58,7 @@ write_box(pyr_array *a, uint32_t number, uint64_t side)
 static void
 make_stage(stage *s)
 {
-    *s = (stage){.path = tmp_fresh("order"), .copy = tmp_fresh("copy")};
+    *s = (stage){.path = tmp_store("order"), .copy = tmp_store("copy")};
     open_again(s, PYR_OPEN_CREATE);
     OK(pyr_create(s->store, "a",
                   &(pyr_spec){.ndim = 2, .shape = whole,

@@ -86,7 +86,7 @@ static void
 open_stage(stage *s)
 {
     uint64_t shape = CELLS;
-    s->path = tmp_fresh("race");
+    s->path = tmp_store("race");
     OK(pyr_open_with(s->path, PYR_OPEN_CREATE,
                      &(pyr_store_options){.durability = PYR_DURABILITY_OS,
                                           .lease_ms = 3600000},

@@ -19,7 +19,7 @@ static void
 open_stage(stage *s)
 {
     uint64_t shape[2] = {SIDE, SIDE}, chunk[2] = {CHUNK, CHUNK};
-    s->path = tmp_fresh("keep");
+    s->path = tmp_store("keep");
     OK(pyr_open_with(s->path, PYR_OPEN_CREATE,
                      &(pyr_store_options){.durability = PYR_DURABILITY_OS},
                      &s->store));

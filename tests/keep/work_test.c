@@ -54,7 +54,7 @@ reclaim_small_versions(int n, pyr_reclaimed *gone)
     uint64_t shape[2] = {SIDE, SIDE}, chunk[2] = {16, 16}, zero[2] = {0, 0};
     pyr_store *store;
     pyr_array *a;
-    const char *path = tmp_fresh("work");
+    const char *path = tmp_store("work");
     rng r = rng_of(7);
     OK(pyr_open_with(path, PYR_OPEN_CREATE,
                      &(pyr_store_options){.durability = PYR_DURABILITY_OS},
@@ -110,7 +110,7 @@ one_version_of_many_costs_what_it_holds(void)
         pyr_store *store;
         pyr_array *a;
         pyr_reclaimed gone;
-        const char *path = tmp_fresh("one");
+        const char *path = tmp_store("one");
         OK(pyr_open_with(path, PYR_OPEN_CREATE,
                          &(pyr_store_options){.durability = PYR_DURABILITY_OS},
                          &store));

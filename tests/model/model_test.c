@@ -580,7 +580,7 @@ open_bench(bench *b, const engine *on, uint64_t seed)
         snprintf(b->url, sizeof b->url, "mem:%s",
                  strrchr(tmp_fresh("model"), '/') + 1);
     else
-        snprintf(b->url, sizeof b->url, "%s", tmp_fresh("model"));
+        snprintf(b->url, sizeof b->url, "%s", tmp_store("model"));
     OK(pyr_open_with(b->url, PYR_OPEN_CREATE,
                      &(pyr_store_options){.durability = on->durability},
                      &b->store));

@@ -30,7 +30,7 @@ static inline void
 set_up(unsigned lease_ms)
 {
     proc_kill_all();
-    snprintf(url, sizeof url, "%s", tmp_fresh("regress"));
+    snprintf(url, sizeof url, "%s", tmp_store("regress"));
     OK(pyr_open_with(url, PYR_OPEN_CREATE,
                      &(pyr_store_options){.durability = PYR_DURABILITY_OS,
                                           .lease_ms = lease_ms},

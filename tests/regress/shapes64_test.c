@@ -6,7 +6,7 @@
 static void
 set_up_in_memory(void)
 {
-    OK(pyr_open("mem:shapes64", PYR_OPEN_CREATE, &store));
+    OK(pyr_open(tmp_quick_store("shapes64"), PYR_OPEN_CREATE, &store));
 }
 
 /* The tree keeps the levels that the first shape needed. */

@@ -9,7 +9,8 @@
  * program runs all its tests, or those named as arguments; of one that fails
  * it prints the command that runs it again. REQUIRE and OK leave through
  * longjmp, so they may stand in helper functions too, on the thread that runs
- * the tests.
+ * the tests. SKIP(reason) leaves a test out, as its first deed;
+ * tools/check-skips.py knows which reasons are good.
  */
 #ifndef SUPPORT_CHECK_H
 #define SUPPORT_CHECK_H
@@ -29,6 +30,7 @@ typedef struct check_case {
 
 static jmp_buf check_leave;
 static int check_failures;
+static const char *check_skipped; /* why, if the test was left out */
 
 #define CHECK_NOTE(...)                                                       \
     (check_failures++, printf("# %s:%d: ", __FILE__, __LINE__),               \
@@ -61,6 +63,8 @@ static int check_failures;
                        check_err ? pyr_errmsg() : "success", #code);          \
     } while (0)
 
+#define SKIP(reason) (check_skipped = (reason), longjmp(check_leave, 1))
+
 static inline bool
 check_wanted(const char *name, int argc, char **argv)
 {
@@ -75,6 +79,7 @@ static __attribute__((noinline)) void
 check_run(const check_case *c)
 {
     check_failures = 0;
+    check_skipped = NULL;
     if (setjmp(check_leave) == 0)
         c->run();
 }
@@ -105,8 +110,9 @@ check_main(const check_case *cases, int n, int argc, char **argv)
         check_run(&cases[i]);
         if (check_failures)
             check_print_again(argv[0], cases[i].name);
-        printf("%sok %d - %s\n", check_failures ? "not " : "", ++number,
-               cases[i].name);
+        printf("%sok %d - %s%s%s\n", check_failures ? "not " : "", ++number,
+               cases[i].name, check_skipped ? " # SKIP " : "",
+               check_skipped ? check_skipped : "");
         fflush(stdout);
         bad += check_failures != 0;
     }

@@ -3,8 +3,14 @@
  * $TMPDIR or /tmp, that is gone when the program is, however it ends.
  *
  *   const char *path = tmp_fresh("a");     a name inside it, nothing made yet
- *   pyr_open(path, PYR_OPEN_CREATE, &store);
- *   tmp_remove(path);
+ *   const char *url = tmp_store("a");      the same, of a store
+ *   pyr_open(url, PYR_OPEN_CREATE, &store);
+ *   tmp_remove(url);
+ *
+ * Stores are directories in there unless PYR_TEST_STORE names another place:
+ * rados://POOL?... (each store gets a namespace of its own in that pool),
+ * mem: or file:DIR. Such stores are not removed: a cluster for tests is thrown
+ * away whole.
  *
  * A helper process waits for the end of this one on a pipe and then removes
  * the directory, so that also a test that is killed leaves nothing behind.
@@ -83,9 +89,69 @@ tmp_fresh(const char *prefix)
     return tmp_path(name);
 }
 
+/* As snprintf gives it: the URL of a store in the place that `base` names. */
+static inline void
+tmp_url_in(const char *base, const char *prefix, char *url, size_t size)
+{
+    static unsigned number;
+    static uint64_t mark; /* process ids come again */
+    if (!mark)
+        mark = (uint64_t)now_ns() ^ ((uint64_t)getpid() << 40) ^ 1;
+    char name[300];
+    snprintf(name, sizeof name, "%.200s-%llx-%u", prefix,
+             (unsigned long long)mark, number++);
+    if (strncmp(base, "mem:", 4) == 0) {
+        snprintf(url, size, "%.1000s%s", base, name);
+        return;
+    }
+    if (strncmp(base, "file:", 5) == 0) /* tests want a path */
+        base += 5;
+    bool rados = strncmp(base, "rados://", 8) == 0;
+    size_t stem = rados ? strcspn(base, "?") : strlen(base);
+    while (stem > 0 && base[stem - 1] == '/')
+        stem--;
+    snprintf(url, size, "%.*s/%s%s", (int)stem, base, name,
+             rados ? base + strcspn(base, "?") : "");
+}
+
+/* The URL of a store that was never given before; nothing is made yet. */
+static inline const char *
+tmp_store(const char *prefix)
+{
+    static char urls[8][PATH_MAX];
+    static unsigned next;
+    const char *base = getenv("PYR_TEST_STORE");
+    if (!base || !*base)
+        return tmp_fresh(prefix);
+    char *url = urls[next++ % 8];
+    tmp_url_in(base, prefix, url, PATH_MAX);
+    return url;
+}
+
+/* The same for tests that are content with memory. */
+static inline const char *
+tmp_quick_store(const char *prefix)
+{
+    static char urls[8][PATH_MAX];
+    static unsigned next;
+    const char *base = getenv("PYR_TEST_STORE");
+    char *url = urls[next++ % 8];
+    tmp_url_in(base && *base ? base : "mem:", prefix, url, PATH_MAX);
+    return url;
+}
+
+/* Whether a store is a directory that a test may look into. */
+static inline bool
+tmp_is_path(const char *url)
+{
+    return strncmp(url, "mem:", 4) != 0 && strncmp(url, "rados:", 6) != 0;
+}
+
 static inline void
 tmp_remove(const char *path)
 {
+    if (!tmp_is_path(path))
+        return;
     char rm[] = "/bin/rm", rf[] = "-rf", dashes[] = "--";
     char *target = strdup(path);
     char *argv[] = {rm, rf, dashes, target, NULL};
@@ -100,12 +166,12 @@ tmp_remove(const char *path)
 
 /* Writes text to a file; false if it cannot. */
 static inline bool
-tmp_write_file(const char *path, const char *text)
+tmp_write_file(const char *path, const char *content)
 {
     FILE *f = fopen(path, "w");
     if (!f)
         return false;
-    bool ok = fputs(text, f) >= 0;
+    bool ok = fputs(content, f) >= 0;
     return fclose(f) == 0 && ok;
 }
 

@@ -138,7 +138,7 @@ nothing_is_wrong_while_writers_run_in_memory(void)
 static void
 nothing_is_wrong_while_writers_run_on_files(void)
 {
-    const char *path = tmp_fresh("busy");
+    const char *path = tmp_store("busy");
     run(path);
     tmp_remove(path);
 }

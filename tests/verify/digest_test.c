@@ -27,7 +27,7 @@ open_place(place *p, bool mem, pyr_codec codec)
         snprintf(p->url, sizeof p->url, "mem:%s",
                  strrchr(tmp_fresh("digest"), '/') + 1);
     else
-        snprintf(p->url, sizeof p->url, "%s", tmp_fresh("digest"));
+        snprintf(p->url, sizeof p->url, "%s", tmp_store("digest"));
     OK(pyr_open_with(p->url, PYR_OPEN_CREATE,
                      &(pyr_store_options){.durability = PYR_DURABILITY_OS},
                      &p->store));

@@ -45,7 +45,7 @@ set_up(bool mem)
     if (mem)
         snprintf(w.url, sizeof w.url, "mem:repair-%u", number++);
     else
-        snprintf(w.url, sizeof w.url, "%s", tmp_fresh("repair"));
+        snprintf(w.url, sizeof w.url, "%s", tmp_store("repair"));
     OK(pyri_engine_open(w.url, PYR_OPEN_CREATE,
                         &(pyr_store_options){.durability = PYR_DURABILITY_OS},
                         &w.e));

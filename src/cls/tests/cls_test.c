@@ -1,0 +1,433 @@
+/*
+ * cls/tests/cls_test.c - the object class, on an object in memory.
+ */
+#include "cls/tests/memory.h"
+#include "support/rng.h"
+
+/* --- heads --------------------------------------------------------------- */
+
+enum { LEASE_MS = 1000 };
+
+static void
+add_edit(pyri_buf *b, int kind, const char *key, const char *value,
+         uint64_t version, int ndim)
+{
+    pyri_buf_u8(b, (uint8_t)kind);
+    pyri_buf_str(b, key);
+    pyri_buf_str(b, value);
+    pyri_buf_u64(b, version);
+    pyri_buf_u8(b, (uint8_t)ndim);
+    for (int d = 0; d < ndim; d++)
+        pyri_buf_u64(b, 10);
+}
+
+static int
+edit(memory *m, int mode, uint8_t id, const pyri_buf *edits)
+{
+    request q = ask();
+    pyri_buf_u8(&q.in, (uint8_t)mode);
+    ask_id(&q, id);
+    pyri_buf_varint(&q.in, edits ? edits->size : 0);
+    if (edits)
+        pyri_buf_add(&q.in, edits->data, edits->size);
+    int err = call(m, "edit", &q);
+    done(&q);
+    return err;
+}
+
+static int
+edit_one(memory *m, int kind, const char *key, const char *value,
+         uint64_t version)
+{
+    pyri_buf b = {0};
+    add_edit(&b, kind, key, value, version, kind == PYRI_WIRE_ARRAY ? 2 : 0);
+    int err = edit(m, PYRI_MODE_NOW, 0, &b);
+    pyri_buf_fini(&b);
+    return err;
+}
+
+static int
+take(memory *m, uint8_t id, bool again, uint64_t *version, uint32_t *epoch)
+{
+    request q = ask();
+    ask_id(&q, id);
+    pyri_buf_u8(&q.in, again);
+    pyri_buf_u32(&q.in, LEASE_MS);
+    pyri_buf_u8(&q.in, 0);
+    pyri_buf_u8(&q.in, 255);
+    pyri_buf_u64(&q.in, 0);
+    ask_text(&q, "claim");
+    int err = call(m, "take", &q);
+    *version = pyri_cursor_u64(&q.answer);
+    pyri_cursor_u64(&q.answer);
+    *epoch = pyri_cursor_u32(&q.answer);
+    done(&q);
+    return err;
+}
+
+static int
+fence(memory *m, uint64_t version, uint32_t *epoch)
+{
+    request q = ask();
+    pyri_buf_u64(&q.in, version);
+    ask_id(&q, 99);
+    pyri_buf_u32(&q.in, LEASE_MS);
+    int err = call(m, "fence", &q);
+    *epoch = pyri_cursor_u32(&q.answer);
+    done(&q);
+    return err;
+}
+
+static int
+complete(memory *m, uint64_t version, uint32_t epoch, uint8_t id,
+         uint64_t *latest)
+{
+    request q = ask();
+    pyri_buf_u8(&q.in, 0);
+    pyri_buf_u64(&q.in, version);
+    pyri_buf_u32(&q.in, epoch);
+    ask_id(&q, id);
+    pyri_buf_u64(&q.in, 10);
+    pyri_buf_u64(&q.in, 10);
+    pyri_buf_u8(&q.in, PYRI_NEEDS_NONE);
+    pyri_buf_u64(&q.in, 0);
+    ask_text(&q, "record");
+    int err = call(m, "complete", &q);
+    *latest = pyri_cursor_u64(&q.answer);
+    done(&q);
+    return err;
+}
+
+/* How many are in flight; which of them are dead, as bits. */
+static unsigned
+flights(memory *m, unsigned *dead)
+{
+    request q = ask();
+    unsigned n = 0;
+    *dead = 0;
+    pyri_buf_u64(&q.in, 0);
+    pyri_buf_u64(&q.in, UINT64_MAX);
+    CHECK(call(m, "flights", &q) == 0);
+    pyri_cursor_take(&q.answer, 8 + 8 + 1 + 16);
+    while (pyri_cursor_u8(&q.answer) == PYRI_PAGE_ITEM) {
+        pyri_cursor_u64(&q.answer);
+        if (pyri_cursor_u8(&q.answer) & PYRI_F_DEAD)
+            *dead |= 1u << n;
+        pyri_cursor_take(&q.answer, 8 + 8 + 16);
+        CHECK(pyri_cursor_str(&q.answer).size == 5);
+        n++;
+    }
+    CHECK(!q.answer.failed && q.answer.at == q.answer.end);
+    done(&q);
+    return n;
+}
+
+static memory
+new_head(void)
+{
+    memory m = {.now = 1};
+    CHECK(edit_one(&m, PYRI_WIRE_ARRAY, "", "", 0) == 0);
+    return m;
+}
+
+static void
+a_take_that_is_repeated_gives_the_same_version(void)
+{
+    memory m = new_head();
+    uint64_t a, b, c;
+    uint32_t epoch;
+    CHECK(take(&m, 1, false, &a, &epoch) == 0 && a == 1);
+    CHECK(take(&m, 2, false, &b, &epoch) == 0 && b == 2);
+    CHECK(take(&m, 1, true, &c, &epoch) == 0 && c == 1);
+    CHECK(take(&m, 3, true, &c, &epoch) == 0 && c == 3);
+    memory_remove(&m);
+}
+
+static void
+a_completion_that_is_repeated_succeeds_and_anothers_is_refused(void)
+{
+    memory m = new_head();
+    uint64_t v, latest;
+    uint32_t epoch;
+    CHECK(take(&m, 1, false, &v, &epoch) == 0);
+    CHECK(complete(&m, v, epoch, 9, &latest) == 0 && latest == 1);
+    CHECK(complete(&m, v, epoch, 9, &latest) == 0 && latest == 1);
+    CHECK(complete(&m, v, epoch, 8, &latest) == PYRI_CLS_FENCED);
+    memory_remove(&m);
+}
+
+static void
+who_was_fenced_cannot_complete_and_its_successor_can(void)
+{
+    memory m = new_head();
+    uint64_t v, latest;
+    uint32_t first, second, third;
+    CHECK(take(&m, 1, false, &v, &first) == 0);
+    CHECK(fence(&m, v, &second) == 0 && second > first);
+    CHECK(fence(&m, v, &third) == 0 && third > second);
+    CHECK(complete(&m, v, first, 1, &latest) == PYRI_CLS_FENCED);
+    CHECK(complete(&m, v, second, 2, &latest) == PYRI_CLS_FENCED);
+    CHECK(complete(&m, v, third, 3, &latest) == 0 && latest == 1);
+    CHECK(fence(&m, v, &first) == PYRI_CLS_FENCED);
+    memory_remove(&m);
+}
+
+static void
+versions_publish_in_order(void)
+{
+    memory m = new_head();
+    uint64_t v[3], latest;
+    uint32_t epoch;
+    unsigned dead;
+    for (int i = 0; i < 3; i++)
+        CHECK(take(&m, (uint8_t)i, false, &v[i], &epoch) == 0);
+    CHECK(complete(&m, v[2], epoch, 1, &latest) == 0 && latest == 0);
+    CHECK(complete(&m, v[0], epoch, 2, &latest) == 0 && latest == 1);
+    CHECK(flights(&m, &dead) == 2);
+    CHECK(complete(&m, v[1], epoch, 3, &latest) == 0 && latest == 3);
+    CHECK(flights(&m, &dead) == 0);
+    memory_remove(&m);
+}
+
+static void
+a_lease_ends_by_the_clock_of_the_object_and_not_before(void)
+{
+    memory m = new_head();
+    uint64_t v;
+    uint32_t epoch;
+    unsigned dead;
+    CHECK(take(&m, 1, false, &v, &epoch) == 0);
+    m.now += LEASE_MS * 1000000ll;
+    CHECK(flights(&m, &dead) == 1 && dead == 0);
+    m.now++;
+    CHECK(flights(&m, &dead) == 1 && dead == 1);
+    CHECK(fence(&m, v, &epoch) == 0); /* a new lease for who resolves it */
+    CHECK(flights(&m, &dead) == 1 && dead == 0);
+    memory_remove(&m);
+}
+
+static int
+reserve(memory *m, uint64_t version, uint32_t *epoch, bool *contested)
+{
+    request q = ask();
+    pyri_buf_u64(&q.in, version);
+    int err = call(m, "reserve", &q);
+    *epoch = pyri_cursor_u32(&q.answer);
+    *contested = pyri_cursor_u8(&q.answer);
+    done(&q);
+    return err;
+}
+
+static void
+a_version_that_another_reserved_is_contested(void)
+{
+    memory m = new_head();
+    uint32_t a, b, c;
+    bool contested;
+    uint64_t v;
+    CHECK(reserve(&m, 2, &a, &contested) == 0 && !contested);
+    CHECK(reserve(&m, 2, &b, &contested) == 0 && contested && b > a);
+    CHECK(take(&m, 1, false, &v, &c) == 0 && v == 1 && c > b);
+    CHECK(reserve(&m, 5, &a, &contested) == PYRI_CLS_FENCED);
+    memory_remove(&m);
+}
+
+/* --- entries ------------------------------------------------------------- */
+
+static int
+put(memory *m, uint32_t epoch, const char *key, const char *value)
+{
+    request q = ask();
+    pyri_buf_u8(&q.in, PYRI_ENTRY_PUT);
+    pyri_buf_u32(&q.in, epoch);
+    pyri_buf_varint(&q.in, 1);
+    ask_text(&q, key);
+    pyri_buf_varint(&q.in, 7);
+    ask_text(&q, value);
+    int err = call(m, "put", &q);
+    done(&q);
+    return err;
+}
+
+static bool
+entry_is(memory *m, const char *key, const char *value)
+{
+    request q = ask();
+    pyri_buf_varint(&q.in, 1);
+    ask_text(&q, key);
+    CHECK(call(m, "find", &q) == 0);
+    bool found = pyri_cursor_u8(&q.answer);
+    pyri_cursor_varint(&q.answer);
+    pyri_bytes got = pyri_cursor_str(&q.answer);
+    bool is = found == (value != NULL) &&
+              (!value || (got.size == strlen(value) &&
+                          memcmp(got.data, value, got.size) == 0));
+    done(&q);
+    return is;
+}
+
+static int
+drop(memory *m, bool some, uint32_t epoch, const char *key, uint64_t *weight)
+{
+    request q = ask();
+    pyri_buf_u8(&q.in, some);
+    pyri_buf_u32(&q.in, epoch);
+    pyri_buf_varint(&q.in, 1);
+    ask_text(&q, key);
+    int err = call(m, "drop", &q);
+    pyri_cursor_take(&q.answer, 16);
+    *weight = pyri_cursor_u64(&q.answer);
+    done(&q);
+    return err;
+}
+
+static void
+an_entry_of_a_later_epoch_wins_in_whatever_order_they_come(void)
+{
+    memory m = {.now = 1};
+    CHECK(put(&m, 1, "a", "first") == 0 && entry_is(&m, "a", "first"));
+    CHECK(put(&m, 2, "a", "second") == 0 && entry_is(&m, "a", "second"));
+    CHECK(put(&m, 1, "a", "late") == 0 && entry_is(&m, "a", "second"));
+    CHECK(put(&m, 2, "a", "again") == 0 && entry_is(&m, "a", "again"));
+    memory_remove(&m);
+}
+
+static void
+an_undo_takes_away_ones_own_entries_only(void)
+{
+    memory m = {.now = 1};
+    uint64_t weight;
+    CHECK(put(&m, 2, "a", "successor") == 0);
+    CHECK(drop(&m, true, 1, "a", &weight) == 0 && weight == 0);
+    CHECK(entry_is(&m, "a", "successor"));
+    CHECK(drop(&m, true, 2, "a", &weight) == 0 && weight == 7);
+    CHECK(entry_is(&m, "a", NULL) && !m.exists); /* empty: it is gone */
+    memory_remove(&m);
+}
+
+static void
+nothing_is_put_into_what_was_closed(void)
+{
+    memory m = {.now = 1};
+    request q = ask();
+    uint64_t weight;
+    CHECK(put(&m, 1, "a", "named") == 0);
+    CHECK(call(&m, "sweep", &q) == 0);
+    done(&q);
+    CHECK(put(&m, 1, "b", "late") == PYRI_CLS_FENCED);
+    CHECK(entry_is(&m, "a", "named") && entry_is(&m, "b", NULL));
+    CHECK(drop(&m, false, 0, "a", &weight) == 0);
+    CHECK(put(&m, 1, "b", "late") == PYRI_CLS_FENCED); /* for good */
+    memory_remove(&m);
+}
+
+/* --- edits --------------------------------------------------------------- */
+
+static void
+what_is_prepared_shows_when_it_is_applied_and_locks_until_then(void)
+{
+    memory m = new_head();
+    pyri_buf b = {0};
+    CHECK(edit_one(&m, PYRI_WIRE_PUT, "k", "old", 0) == 0);
+    add_edit(&b, PYRI_WIRE_SAME, "k", "old", 0, 0);
+    add_edit(&b, PYRI_WIRE_PUT, "k", "new", 0, 0);
+    CHECK(edit(&m, PYRI_MODE_PREPARE, 5, &b) == 0);
+    CHECK(edit(&m, PYRI_MODE_PREPARE, 5, &b) == 0); /* repeated */
+    CHECK(edit(&m, PYRI_MODE_PREPARE, 6, &b) == PYRI_CLS_BUSY);
+    CHECK(edit_one(&m, PYRI_WIRE_PUT, "k", "other", 0) == PYRI_CLS_BUSY);
+    CHECK(edit(&m, PYRI_MODE_APPLY, 6, NULL) == 0); /* not this one */
+    CHECK(edit_one(&m, PYRI_WIRE_PUT, "k", "other", 0) == PYRI_CLS_BUSY);
+    CHECK(edit(&m, PYRI_MODE_APPLY, 5, NULL) == 0);
+    CHECK(edit_one(&m, PYRI_WIRE_SAME, "k", "new", 0) == 0);
+    CHECK(edit(&m, PYRI_MODE_APPLY, 5, NULL) == 0); /* repeated */
+    pyri_buf_fini(&b);
+    memory_remove(&m);
+}
+
+static void
+what_is_cancelled_leaves_nothing(void)
+{
+    memory m = {.now = 1};
+    pyri_buf b = {0};
+    add_edit(&b, PYRI_WIRE_ARRAY, "", "", 0, 2);
+    add_edit(&b, PYRI_WIRE_PUT, "k", "v", 0, 0);
+    CHECK(edit(&m, PYRI_MODE_PREPARE, 5, &b) == 0 && m.exists);
+    CHECK(edit(&m, PYRI_MODE_CANCEL, 5, NULL) == 0 && !m.exists);
+    pyri_buf_fini(&b);
+    memory_remove(&m);
+}
+
+static int
+txn(memory *m, int what, uint8_t id, uint8_t *answer)
+{
+    request q = ask();
+    pyri_buf_u8(&q.in, (uint8_t)what);
+    ask_id(&q, id);
+    pyri_buf_u32(&q.in, LEASE_MS);
+    pyri_buf_varint(&q.in, 0);
+    int err = call(m, "txn", &q);
+    *answer = pyri_cursor_u8(&q.answer);
+    done(&q);
+    return err;
+}
+
+static void
+a_transaction_that_was_given_up_cannot_commit(void)
+{
+    memory m = {.now = 1};
+    uint8_t verdict;
+    CHECK(txn(&m, PYRI_TXN_BEGIN, 1, &verdict) == 0);
+    CHECK(txn(&m, PYRI_TXN_JUDGE, 1, &verdict) == 0 && verdict == 0);
+    m.now += LEASE_MS * 1000000ll + 1;
+    CHECK(txn(&m, PYRI_TXN_JUDGE, 1, &verdict) == 0 && verdict == 2);
+    CHECK(edit(&m, PYRI_MODE_COMMIT, 1, NULL) == PYRI_CLS_FENCED);
+    CHECK(txn(&m, PYRI_TXN_BEGIN, 2, &verdict) == 0);
+    m.now += LEASE_MS * 1000000ll + 1;
+    CHECK(edit(&m, PYRI_MODE_COMMIT, 2, NULL) == 0); /* nobody minded */
+    CHECK(txn(&m, PYRI_TXN_JUDGE, 2, &verdict) == 0 && verdict == 1);
+    memory_remove(&m);
+}
+
+/* --- anything ------------------------------------------------------------ */
+
+static void
+any_bytes_are_answered_or_refused(void)
+{
+    rng r = rng_of(test_seed());
+    memory m = new_head();
+    uint64_t v;
+    uint32_t epoch;
+    for (int i = 0; i < 30; i++) /* something to stumble over */
+        CHECK(take(&m, (uint8_t)i, false, &v, &epoch) == 0);
+    for (int i = 0; i < 60000; i++) {
+        const pyri_method *what = pyri_methods;
+        for (uint64_t k = rng_below(&r, 30); k && what[1].name; k--)
+            what++;
+        request q = ask();
+        for (uint64_t n = rng_below(&r, 90); n; n--)
+            pyri_buf_u8(&q.in, (uint8_t)(rng_below(&r, 3) ? rng_below(&r, 9)
+                                         : rng_below(&r, 256)));
+        int err = call(&m, what->name, &q);
+        CHECK(err <= 0 && q.out.size < 4u << 20);
+        done(&q);
+        if (!m.exists) {
+            memory_remove(&m);
+            m = new_head();
+        }
+    }
+    memory_remove(&m);
+}
+
+TESTS(T(a_take_that_is_repeated_gives_the_same_version),
+      T(a_completion_that_is_repeated_succeeds_and_anothers_is_refused),
+      T(who_was_fenced_cannot_complete_and_its_successor_can),
+      T(versions_publish_in_order),
+      T(a_lease_ends_by_the_clock_of_the_object_and_not_before),
+      T(a_version_that_another_reserved_is_contested),
+      T(an_entry_of_a_later_epoch_wins_in_whatever_order_they_come),
+      T(an_undo_takes_away_ones_own_entries_only),
+      T(nothing_is_put_into_what_was_closed),
+      T(what_is_prepared_shows_when_it_is_applied_and_locks_until_then),
+      T(what_is_cancelled_leaves_nothing),
+      T(a_transaction_that_was_given_up_cannot_commit),
+      T(any_bytes_are_answered_or_refused))

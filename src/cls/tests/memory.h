@@ -1,0 +1,216 @@
+/*
+ * cls/tests/memory.h - an object in memory, for the methods to work on.
+ */
+#ifndef CLS_TESTS_MEMORY_H
+#define CLS_TESTS_MEMORY_H
+
+#include "cls/object.h"
+#include "support/check.h"
+
+typedef struct cell {
+    uint8_t *key, *value;
+    size_t key_size, value_size;
+} cell;
+
+/* Keys in order; a change is kept aside until the call is over, as in an OSD. */
+typedef struct memory {
+    bool exists;
+    cell *cells;
+    size_t n;
+    int64_t now;
+} memory;
+
+static int
+memory_compare(const cell *c, pyri_bytes key)
+{
+    size_t n = c->key_size < key.size ? c->key_size : key.size;
+    int order = n ? memcmp(c->key, key.data, n) : 0;
+    return order ? order : (c->key_size > key.size) - (c->key_size < key.size);
+}
+
+/* The first that is not below a key. */
+static size_t
+memory_at(const memory *m, pyri_bytes key)
+{
+    size_t i = 0;
+    while (i < m->n && memory_compare(&m->cells[i], key) < 0)
+        i++;
+    return i;
+}
+
+static int
+memory_exists(void *ctx)
+{
+    return ((memory *)ctx)->exists ? 0 : PYRI_CLS_NO_OBJECT;
+}
+
+static int
+memory_create(void *ctx)
+{
+    ((memory *)ctx)->exists = true;
+    return 0;
+}
+
+static int
+memory_remove(void *ctx)
+{
+    memory *m = ctx;
+    for (size_t i = 0; i < m->n; i++) {
+        free(m->cells[i].key);
+        free(m->cells[i].value);
+    }
+    free(m->cells);
+    m->cells = NULL;
+    m->n = 0;
+    m->exists = false;
+    return 0;
+}
+
+static int
+memory_get(void *ctx, pyri_bytes key, pyri_buf *out)
+{
+    memory *m = ctx;
+    size_t i = memory_at(m, key);
+    if (i == m->n || memory_compare(&m->cells[i], key) != 0)
+        return PYRI_CLS_NONE;
+    pyri_buf_add(out, m->cells[i].value, m->cells[i].value_size);
+    return 0;
+}
+
+static int
+memory_del(void *ctx, pyri_bytes key)
+{
+    memory *m = ctx;
+    size_t i = memory_at(m, key);
+    if (i == m->n || memory_compare(&m->cells[i], key) != 0)
+        return 0;
+    free(m->cells[i].key);
+    free(m->cells[i].value);
+    m->n--;
+    memmove(m->cells + i, m->cells + i + 1, (m->n - i) * sizeof *m->cells);
+    return 0;
+}
+
+static uint8_t *
+memory_copy(pyri_bytes from)
+{
+    uint8_t *to = malloc(from.size + 1);
+    REQUIRE(to);
+    if (from.size)
+        memcpy(to, from.data, from.size);
+    return to;
+}
+
+static int
+memory_set(void *ctx, const pyri_bytes *keys, const pyri_bytes *values,
+           size_t n)
+{
+    memory *m = ctx;
+    for (size_t k = 0; k < n; k++) {
+        memory_del(m, keys[k]);
+        size_t i = memory_at(m, keys[k]);
+        m->cells = realloc(m->cells, (m->n + 1) * sizeof *m->cells);
+        REQUIRE(m->cells);
+        memmove(m->cells + i + 1, m->cells + i,
+                (m->n - i) * sizeof *m->cells);
+        m->cells[i] = (cell){memory_copy(keys[k]), memory_copy(values[k]),
+                             keys[k].size, values[k].size};
+        m->n++;
+    }
+    return 0;
+}
+
+static int
+memory_list(void *ctx, pyri_bytes after, pyri_bytes prefix, size_t most,
+            pyri_entry_fn *each, void *each_ctx, bool *more)
+{
+    memory *m = ctx;
+    size_t given = 0;
+    *more = false;
+    for (size_t i = 0; i < m->n; i++) {
+        const cell *c = &m->cells[i];
+        if (memory_compare(c, after) <= 0 || c->key_size < prefix.size ||
+            (prefix.size && memcmp(c->key, prefix.data, prefix.size) != 0))
+            continue;
+        if (given++ == most) {
+            *more = true;
+            return 0;
+        }
+        int err = each(each_ctx, (pyri_bytes){c->key, c->key_size},
+                       (pyri_bytes){c->value, c->value_size});
+        if (err != 0)
+            return err;
+    }
+    return 0;
+}
+
+static int64_t
+memory_now(void *ctx)
+{
+    return ((memory *)ctx)->now;
+}
+
+static const pyri_object_ops memory_ops = {
+    .exists = memory_exists, .create = memory_create, .remove = memory_remove,
+    .get = memory_get,       .set = memory_set,       .del = memory_del,
+    .list = memory_list,     .now_ns = memory_now,
+};
+
+/* --- calls --------------------------------------------------------------- */
+
+typedef struct request {
+    pyri_buf in, out;
+    pyri_cursor answer;
+} request;
+
+static request
+ask(void)
+{
+    request q = {.in = {0}};
+    pyri_buf_u8(&q.in, PYRI_WIRE);
+    return q;
+}
+
+static void
+ask_text(request *q, const char *text)
+{
+    pyri_buf_str(&q->in, text);
+}
+
+static void
+ask_id(request *q, uint8_t id)
+{
+    for (int i = 0; i < PYRI_CLS_ID; i++)
+        pyri_buf_u8(&q->in, id);
+}
+
+static const pyri_method *
+method(const char *name)
+{
+    const pyri_method *m = pyri_methods;
+    while (m->name && strcmp(m->name, name) != 0)
+        m++;
+    REQUIRE(m->name);
+    return m;
+}
+
+static int
+call(memory *m, const char *name, request *q)
+{
+    const pyri_method *what = method(name);
+    int err = pyri_method_run(what, &memory_ops, m,
+                              (pyri_bytes){q->in.data, q->in.size}, &q->out);
+    q->answer = pyri_cursor_of(q->out.data, err == 0 ? q->out.size : 0);
+    if (err == 0 && what->writes)
+        CHECK(q->out.size <= 64);
+    return err;
+}
+
+static void
+done(request *q)
+{
+    pyri_buf_fini(&q->in);
+    pyri_buf_fini(&q->out);
+}
+
+#endif
