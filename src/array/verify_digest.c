@@ -51,45 +51,6 @@ open_before(pyri_verifier *v, pyri_view *view)
     return pyri_is_harm(err) ? 0 : err;
 }
 
-static void
-place_at(const pyri_grid *g, int level, const uint64_t *chunk, uint64_t *pos)
-{
-    memset(pos, 0, PYR_MAX_DIMS * sizeof *pos);
-    for (int d = 0; d < g->ndim; d++)
-        pos[d] = g->shift[level][d] < 64 ? chunk[d] >> g->shift[level][d] : 0;
-}
-
-/* The leaf that a tree has for a chunk; *found is false if it has none. */
-static int
-leaf_of(const pyri_tree *t, const uint64_t *chunk, pyri_node *out, bool *found)
-{
-    uint64_t label = t->root, at[PYR_MAX_DIMS], code[PYRI_CODE_WORDS];
-    int stored = t->root_level, here = t->grid->levels, err;
-    *found = false;
-    place_at(t->grid, here, chunk, at);
-    for (int d = 0; d < t->grid->ndim; d++)
-        if (at[d])
-            return 0; /* outside of that grid */
-    pyri_grid_code(t->grid, chunk, code);
-    for (; here > 0 && label; here--) {
-        unsigned slot = pyri_grid_slot(code, here);
-        pyri_node node;
-        if (stored < here) {
-            label = slot == 0 ? label : 0;
-            continue;
-        }
-        place_at(t->grid, here, chunk, at);
-        if ((err = pyri_tree_get(t, label, here, at, &node)) < 0)
-            return err;
-        label = 0;
-        if (node.slots >> slot & 1 &&
-            (err = pyri_node_child(&node, slot, &label, &stored)) < 0)
-            return err;
-    }
-    *found = label != 0;
-    return label ? pyri_tree_get(t, label, 0, chunk, out) : 0;
-}
-
 static pyri_digest
 digest_of(int ndim, const pyri_frag *f, pyri_digest before)
 {
@@ -120,7 +81,7 @@ digest_below(pyri_verifier *v, pyri_view *view, const pyri_frag *f,
     int err = open_before(v, view);
     if (err < 0 || !view->before)
         return err;
-    err = leaf_of(&view->before->tree, pos, &node, &found);
+    err = pyri_tree_leaf_at(&view->before->tree, pos, &node, &found);
     if (err == 0 && found)
         err = pyri_node_about(&node, view->snap.tree.type, below);
     return err;
@@ -152,8 +113,9 @@ pyri_verify_leaf_digest(pyri_verifier *v, pyri_view *view,
         *wrong = own.digested;
         return 0;
     }
+    /* one that lay on `prev` has none, also after it was folded */
     pyri_digest want = digest_of(g->ndim, &f, below.digest);
-    *wrong = !own.digested || want.lo != own.digest.lo ||
-             want.hi != own.digest.hi;
+    *wrong = own.digested &&
+             (want.lo != own.digest.lo || want.hi != own.digest.hi);
     return 0;
 }

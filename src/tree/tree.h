@@ -185,6 +185,11 @@ typedef int pyri_hit_fn(void *ctx, const pyri_hit *hit);
 int pyri_tree_find(const pyri_tree *t, const pyri_run *run, pyri_hit_fn *each,
                    void *ctx);
 
+/* The leaf that the snapshot has for a chunk; *found is false if there is none:
+ * all is fill. (leaf_at.c) */
+int pyri_tree_leaf_at(const pyri_tree *t, const uint64_t *chunk,
+                      pyri_node *out, bool *found);
+
 /* --- building (build.c) -------------------------------------------------- */
 
 /* A chunk that the new version touches; `payload` is the caller's. */

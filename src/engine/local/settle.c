@@ -582,6 +582,7 @@ int
 pyri_settle(pyri_site *s, pyri_settled *out)
 {
     int err = empty_limbo(s, out);
+    pyri_segments_trim(s);
     if (err == 0)
         err = tend_dead(s, out);
     if (err == 0)
