@@ -43,10 +43,12 @@ hold_leaf(pyri_held *h, const pyri_tree *t, const uint64_t *pos,
                    sizeof *h->frags))
         return pyri_fail_nomem("the fragments of a chunk");
     h->leaves[h->nleaves++] = (pyri_leaf_name){
-        pyri_lineage_owner(t->lineage, leaf->label), leaf->label};
+        .owner = pyri_lineage_owner(t->lineage, leaf->label),
+        .label = leaf->label};
     while (err == 0 && w.left)
         if ((err = pyri_leaf_next(&w, &h->frags[h->n])) == 0)
             h->n++;
+    h->leaves[h->nleaves - 1].end = h->n;
     return err;
 }
 

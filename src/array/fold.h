@@ -39,6 +39,7 @@ int pyri_fold_all(pyri_folding *f, pyr_reclaimed *out);
 
 typedef struct pyri_leaf_name {
     uint64_t owner, label;
+    size_t end; /* in a list of what leaves hold: past its last fragment */
 } pyri_leaf_name;
 
 /* All that the leaf of a chunk names, and the leaves that it lies on. */
@@ -60,7 +61,8 @@ bool pyri_held_leaf(const pyri_held *h, pyri_leaf_name name);
 typedef struct pyri_carrier {
     pyri_leaf_name name;
     pyri_vertex snapshot;
-    bool holds; /* some of what is looked for */
+    bool holds;   /* some of what is looked for */
+    bool changed; /* it is stored anew */
 } pyri_carrier;
 
 /*

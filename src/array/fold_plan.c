@@ -369,11 +369,11 @@ rewrite(const planning *x, const pyri_chain *old, pyri_leaf *leaf,
         bool *changed)
 {
     bool folded = false;
+    *changed = false;
     size_t room = (size_t)old->n + x->ngroups + 1;
     leaf->frags = pyri_sys_malloc(room * sizeof *leaf->frags);
     if (!leaf->frags)
         return pyri_fail_nomem("the fragments of a chunk");
-    *changed = false;
     for (int i = 0; i < old->n; i++) {
         const pyri_frag *f = &old->links[i].frag;
         int link;
@@ -427,46 +427,103 @@ add_node(planning *x, pyri_leaf_name name, const pyri_leaf *leaf)
 }
 
 static int
-write_carrier(writing *w, const pyri_carrier *c)
+note_leaf(pyri_held *h, pyri_leaf_name name)
 {
-    planning *x = w->x;
-    pyri_array *a;
+    if (!pyri_room(&h->leaves, &h->leaf_room, h->nleaves + 1,
+                   sizeof *h->leaves))
+        return pyri_fail_nomem("the leaves of a chunk");
+    h->leaves[h->nleaves++] = name;
+    return 0;
+}
+
+/* A carrier's leaf, through a snapshot that has it. */
+typedef struct opened {
     pyri_snapshot s;
     pyri_node node;
-    pyri_chain chain = {0};
-    pyri_held held = {0};
-    pyri_leaf leaf = {.prev = 0};
-    bool changed = false;
+    pyri_held held;
+} opened;
+
+static int
+open_carrier(const planning *x, const pyri_carrier *c, opened *o)
+{
+    pyri_array *a;
+    o->held = (pyri_held){0};
     int err = pyri_family_array(x->family, c->snapshot.array, &a);
     if (err < 0 || (err = pyri_snapshot_open_label(a, x->t->snap.reader,
-                                                   c->snapshot.label, &s)) < 0)
+                                                   c->snapshot.label,
+                                                   &o->s)) < 0)
         return err;
-    if ((err = pyri_tree_get(&s.tree, c->name.label, 0, x->pos, &node)) == 0 &&
-        (err = pyri_held_add(&held, &s.tree, x->pos, &node)) == 0 &&
-        (err = pyri_chain_load(&chain, &s.tree, x->pos, &node, NULL, 0)) == 0)
-        err = rewrite(x, &chain, &leaf, &changed);
-    if (err == 0 && changed)
-        err = pyri_node_about(&node, x->a->schema.type, &leaf.about);
-    if (err == 0 && changed)
-        err = add_node(x, c->name, &leaf);
+    err = pyri_tree_get(&o->s.tree, c->name.label, 0, x->pos, &o->node);
     if (err == 0)
-        err = note_frags(&w->were, held.frags, held.n);
+        err = pyri_held_add(&o->held, &o->s.tree, x->pos, &o->node);
+    if (err < 0)
+        pyri_snapshot_close(&o->s);
+    return err;
+}
+
+static void
+close_carrier(opened *o)
+{
+    pyri_held_fini(&o->held);
+    pyri_snapshot_close(&o->s);
+}
+
+static int
+write_carrier(writing *w, pyri_carrier *c)
+{
+    planning *x = w->x;
+    opened o;
+    pyri_chain chain = {0};
+    pyri_leaf leaf = {.prev = 0};
+    int err = open_carrier(x, c, &o);
+    if (err < 0)
+        return err;
+    err = pyri_chain_load(&chain, &o.s.tree, x->pos, &o.node, NULL, 0);
     if (err == 0)
-        err = changed ? note_frags(&w->are, leaf.frags, (size_t)leaf.n)
-                      : note_frags(&w->are, held.frags, held.n);
-    for (size_t i = 0; i < held.nleaves && err == 0; i++) {
-        pyri_held *to = changed && i > 0 ? &w->were : &w->are;
-        if (!pyri_room(&to->leaves, &to->leaf_room, to->nleaves + 1,
-                       sizeof *to->leaves))
-            err = pyri_fail_nomem("the leaves of a chunk");
-        else
-            to->leaves[to->nleaves++] = held.leaves[i];
-    }
-    x->cost += changed ? x->p->nodes[x->p->nnodes - 1].value.size : 0;
+        err = rewrite(x, &chain, &leaf, &c->changed);
+    if (err == 0)
+        err = note_frags(&w->were, o.held.frags, o.held.n);
+    if (err == 0 && c->changed &&
+        (err = pyri_node_about(&o.node, x->a->schema.type, &leaf.about)) == 0 &&
+        (err = add_node(x, c->name, &leaf)) == 0 &&
+        (err = note_leaf(&w->are, c->name)) == 0)
+        err = note_frags(&w->are, leaf.frags, (size_t)leaf.n);
+    for (size_t i = 1; i < o.held.nleaves && err == 0 && c->changed; i++)
+        err = note_leaf(&w->were, o.held.leaves[i]);
     pyri_leaf_fini(&leaf);
     pyri_chain_fini(&chain);
-    pyri_held_fini(&held);
-    pyri_snapshot_close(&s);
+    close_carrier(&o);
+    return err;
+}
+
+static bool
+is_changed(const pyri_fold_plan *p, pyri_leaf_name name)
+{
+    for (size_t i = 0; i < p->ncarriers; i++)
+        if (p->carriers[i].name.owner == name.owner &&
+            p->carriers[i].name.label == name.label)
+            return p->carriers[i].changed;
+    return false;
+}
+
+/* One that stays as it is goes on needing the leaves that it lies on, as they
+ * will be. */
+static int
+note_unchanged(writing *w, const pyri_carrier *c)
+{
+    opened o;
+    size_t from = 0;
+    int err = open_carrier(w->x, c, &o);
+    if (err < 0)
+        return err;
+    for (size_t i = 0; i < o.held.nleaves && err == 0; i++) {
+        pyri_leaf_name name = o.held.leaves[i];
+        err = note_leaf(&w->are, name);
+        if (err == 0 && !is_changed(w->x->p, name))
+            err = note_frags(&w->are, o.held.frags + from, name.end - from);
+        from = name.end;
+    }
+    close_carrier(&o);
     return err;
 }
 
@@ -547,6 +604,9 @@ write_leaves(planning *x)
         return pyri_fail_nomem("the leaves of a chunk");
     for (size_t i = 0; i < p->ncarriers && err == 0; i++)
         err = write_carrier(&w, &p->carriers[i]);
+    for (size_t i = 0; i < p->ncarriers && err == 0; i++)
+        if (!p->carriers[i].changed)
+            err = note_unchanged(&w, &p->carriers[i]);
     if (err == 0)
         err = drop_leaves(&w);
     if (err == 0)

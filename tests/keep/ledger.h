@@ -86,7 +86,6 @@ ledger_blob(void *ctx, const pyri_blob *b, uint64_t array, uint64_t version)
     (void)array, (void)version;
     ledger_add(&l->stored_blobs, pyri_hash128(&b->ref, sizeof b->ref));
     l->bytes += b->size;
-    if (getenv("LEDGER_DEBUG")) { pyri_digest dd = pyri_hash128(&b->ref, sizeof b->ref); printf("#B %llx:%llu v%llu size %llu %llx\n", (unsigned long long)b->ref.a, (unsigned long long)b->ref.b, (unsigned long long)version, (unsigned long long)b->size, (unsigned long long)dd.lo);}
     return 0;
 }
 
@@ -197,8 +196,6 @@ ledger_check(pyr_store *store)
     OK(pyri_array_list(l.engine, ledger_array, &l));
     OK(pyri_engine_scan_blobs(l.engine, l.reader, ledger_blob, &l));
     pyri_engine_end(l.engine, l.reader);
-    ledger_sort(&l.needed_blobs);
-    if (getenv("LEDGER_DEBUG")) for (size_t i=0;i<l.stored_blobs.n;i++) if(!bsearch(&l.stored_blobs.list[i], l.needed_blobs.list, l.needed_blobs.n, sizeof(pyri_digest), ledger_compare)) printf("#ORPHAN %llx\n", (unsigned long long)l.stored_blobs.list[i].lo);
     ledger_set *sets[] = {&l.stored_nodes, &l.needed_nodes, &l.stored_blobs,
                           &l.needed_blobs};
     for (int i = 0; i < 4; i++)
