@@ -16,7 +16,8 @@
 
 /* --- chunks to look at (fold.c) ------------------------------------------ */
 
-/* A leaf went with a version that lay behind `older`. */
+/* A leaf went with a version that lay behind `older`. If both are the same,
+ * nothing went: the leaf of that snapshot is meant. */
 typedef struct pyri_fold_spot {
     pyri_vertex gone, older;
     uint64_t pos[PYR_MAX_DIMS];
@@ -34,6 +35,27 @@ void pyri_folding_fini(pyri_folding *f);
 int pyri_fold_note(pyri_folding *f, const pyri_fold_spot *spot, int ndim);
 /* Fold what was noted, as far as it pays. Upkeep has begun. */
 int pyri_fold_all(pyri_folding *f, pyr_reclaimed *out);
+
+/* --- arrays to look at (unfolded.c) -------------------------------------- */
+
+/*
+ * What was noted is lost if the process is killed. So, before anything of an
+ * array is erased, a record says so, and goes when all is folded. Who finds
+ * one looks at all chunks of that array.
+ */
+typedef struct pyri_unfolded {
+    struct {
+        uint64_t array;
+        bool found; /* it was there before */
+    } *list;
+    size_t n, room;
+} pyri_unfolded; /* zero-initialise; end with _fini() */
+
+void pyri_unfolded_fini(pyri_unfolded *u);
+int pyri_unfolded_find(pyri_unfolded *u, pyri_engine *e);
+int pyri_unfolded_begin(pyri_unfolded *u, pyri_engine *e, uint64_t array);
+/* Fold what was noted, and whatever others left behind. */
+int pyri_unfolded_end(pyri_unfolded *u, pyri_folding *f, pyr_reclaimed *out);
 
 /* --- what leaves of a chunk hold (carriers.c) ---------------------------- */
 

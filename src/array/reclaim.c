@@ -44,6 +44,7 @@ typedef struct reclaiming {
 
     /* chunks of leaves that went */
     pyri_folding folding;
+    pyri_unfolded unfolded;
     bool folds; /* the engine can */
     int ndim;   /* of the array */
     pyri_vertex gone, older; /* the version that is gone through */
@@ -319,6 +320,9 @@ begin_array(reclaiming *x, uint64_t array)
     if (err < 0)
         return err;
     x->ndim = a->schema.ndim;
+    if (x->folds &&
+        (err = pyri_unfolded_begin(&x->unfolded, x->e, array)) < 0)
+        return err;
     return pyri_resolve(a);
 }
 
@@ -348,6 +352,8 @@ reclaim_all(reclaiming *x, const doomed *d, const pyr_progress *progress)
             err = progress->each(progress->ctx, i + 1, d->n);
     }
     int last = err < 0 ? step(x) : fold(x); /* also if we were asked to end */
+    if (err == 0 && last == 0 && x->folds)
+        err = pyri_unfolded_end(&x->unfolded, &x->folding, x->out);
     return err != 0 ? err : last;
 }
 
@@ -375,7 +381,9 @@ pyri_reclaim(pyri_engine *e, const pyr_progress *progress, pyr_reclaimed *out)
     int err = pyri_engine_begin_upkeep(e);
     if (err < 0)
         return err;
-    if ((err = list_doomed(e, &d)) == 0)
+    if (x.folds)
+        err = pyri_unfolded_find(&x.unfolded, e);
+    if (err == 0 && (err = list_doomed(e, &d)) == 0)
         err = reclaim_all(&x, &d, progress);
     pyri_engine_end(e, x.r);
     if (err == 0)
@@ -384,6 +392,7 @@ pyri_reclaim(pyri_engine *e, const pyr_progress *progress, pyr_reclaimed *out)
     out->waiting = settled.waiting;
     pyri_engine_end_upkeep(e);
     pyri_folding_fini(&x.folding);
+    pyri_unfolded_fini(&x.unfolded);
     pyri_family_fini(&x.family);
     pyri_buf_fini(&x.keys);
     free(x.nodes);

@@ -129,7 +129,9 @@ pyri_erase_all(pyri_site *s, MDB_txn *txn, pyri_erase *x)
         err = erase_blob(s, txn, x->blobs[i].ref, &x->bytes);
     for (size_t i = 0; i < x->nversions && err == 0; i++)
         err = erase_version(s, txn, x->array, x->versions[i]);
-    return err;
+    return err < 0 ? err
+                   : pyri_dense_count(s, txn,
+                                      x->nnodes + x->nblobs + x->nversions);
 }
 
 int

@@ -234,6 +234,13 @@ int pyri_fold_count(pyri_site *s, pyri_reader *r, uint64_t family,
 int pyri_fold_check(pyri_site *s, struct MDB_txn *txn,
                     const pyri_complete *c);
 
+/* --- dense.c: pages that are made full again ------------------------------ */
+
+/* So many entries were erased in this transaction. */
+int pyri_dense_count(pyri_site *s, struct MDB_txn *txn, uint64_t more);
+/* The caller has begun upkeep. */
+int pyri_dense(pyri_site *s);
+
 /* --- pages.c: the pages under meta ---------------------------------------- */
 
 /* PYR_ECORRUPT if LMDB would be led astray. */

@@ -588,6 +588,8 @@ pyri_settle(pyri_site *s, pyri_settled *out)
     if (err == 0)
         err = tend_old(s, out);
     if (err == 0)
+        err = pyri_dense(s);
+    if (err == 0)
         err = let_pages_ripen(s);
     if (err == 0)
         err = pyri_env_punch(s->meta, &out->bytes);
