@@ -40,6 +40,7 @@ typedef struct folder {
     size_t nplans;
     uint64_t bytes;
     /* of the step */
+    int64_t saved; /* bytes, beside what goes */
     pyri_node_put *nodes;
     pyri_fold_blob *blobs;
     pyri_bytes *gone_nodes;
@@ -254,9 +255,12 @@ add_plan(folder *x, pyri_fold *f, pyri_fold_plan *p)
     int err = pyri_stash_list(&p->draft, &blobs, &n);
     if (err < 0)
         return err;
-    for (size_t i = 0; i < n; i++)
+    x->saved += p->saved;
+    for (size_t i = 0; i < n; i++) {
+        x->saved -= (int64_t)blobs[i].size;
         x->blobs[f->nblobs++] =
             (pyri_fold_blob){blobs[i], p->owner, p->label};
+    }
     free(blobs);
     memcpy(x->nodes + f->nnodes, p->nodes, p->nnodes * sizeof *p->nodes);
     f->nnodes += p->nnodes;
@@ -316,6 +320,7 @@ step(folder *x, again *a)
     pyri_engine *e = x->f->family->engine;
     int err = 0;
     a->n = 0;
+    x->saved = 0;
     if (x->nplans == 0)
         return 0;
     pyri_fold f = {.family = family_of(&x->plans[0]),
@@ -326,11 +331,8 @@ step(folder *x, again *a)
         err = pyri_engine_fold(e, &f);
     bool kept = f.nnodes > 0; /* if it failed, who knows */
     end_plans(x, kept, err == 0 ? a : NULL);
-    if (err == 0) {
-        x->out->nodes += f.gone.nnodes;
-        x->out->fragments += f.gone.nblobs;
-        x->out->bytes += f.gone.bytes;
-    }
+    if (err == 0)
+        x->out->folded += x->saved + (int64_t)f.gone.bytes;
     close_gap(x);
     pyri_engine_end(e, x->r); /* it sees the old leaves */
     x->r = NULL;

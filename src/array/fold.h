@@ -138,6 +138,7 @@ typedef struct pyri_fold_plan {
     size_t ngone_nodes;
     pyri_blob *gone;
     size_t ngone;
+    int64_t saved; /* bytes of leaves and new blobs */
     unsigned tries;
     bool stale; /* others wrote there meanwhile */
 } pyri_fold_plan;

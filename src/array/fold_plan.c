@@ -486,8 +486,11 @@ write_carrier(writing *w, pyri_carrier *c)
     if (err == 0 && c->changed &&
         (err = pyri_node_about(&o.node, x->a->schema.type, &leaf.about)) == 0 &&
         (err = add_node(x, c->name, &leaf)) == 0 &&
-        (err = note_leaf(&w->are, c->name)) == 0)
+        (err = note_leaf(&w->are, c->name)) == 0) {
+        x->p->saved += (int64_t)o.node.size -
+                       (int64_t)x->p->nodes[x->p->nnodes - 1].value.size;
         err = note_frags(&w->are, leaf.frags, (size_t)leaf.n);
+    }
     for (size_t i = 1; i < o.held.nleaves && err == 0 && c->changed; i++)
         err = note_leaf(&w->were, o.held.leaves[i]);
     pyri_leaf_fini(&leaf);
