@@ -25,6 +25,7 @@ show_json(const pyr_reclaimed *r)
     json_u64(&j, "bytes", r->bytes);
     json_u64(&j, "returned", r->returned);
     json_u64(&j, "waiting", r->waiting);
+    json_u64(&j, "folded", r->folded > 0 ? (uint64_t)r->folded : 0);
     json_shut(&j, '}');
     return json_print(&j);
 }
@@ -37,6 +38,9 @@ show_text(const pyr_reclaimed *r)
            (unsigned long long)r->versions, r->versions == 1 ? "" : "s",
            (unsigned long long)r->fragments, (unsigned long long)r->nodes,
            bytes_text(r->bytes, text, sizeof text));
+    if (r->folded > 0)
+        printf("%s of versions that are kept, which others of them hide\n",
+               bytes_text((uint64_t)r->folded, text, sizeof text));
     printf("%s given back to the file system\n",
            bytes_text(r->returned, text, sizeof text));
     if (r->waiting)

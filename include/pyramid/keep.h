@@ -52,6 +52,8 @@ typedef struct pyr_reclaimed {
     uint64_t bytes;     /* that those took */
     uint64_t returned;  /* bytes given back to the system */
     uint64_t waiting;   /* bytes not given back yet: someone is reading */
+    int64_t folded;     /* bytes that kept versions take less: of pieces that
+                           others hide, what is hidden went, too */
 } pyr_reclaimed;        /* may grow at the end */
 
 /*
@@ -59,6 +61,10 @@ typedef struct pyr_reclaimed {
  * running reader needs, and of writers that died. Others may read and write
  * meanwhile; a read of a forgotten version that began before ends well. If it
  * is interrupted, the next one goes on. Works in proportion to what goes.
+ *
+ * Pieces of which kept versions show a part only are written anew without the
+ * rest, where that is worth it: the store then takes about what a fresh copy
+ * of the kept versions would. Cells, digests and summaries stay as they are.
  *
  * Errors: PYR_ETIMEOUT if another process is at it.
  */

@@ -125,6 +125,10 @@ int pyri_snapshot_check(const pyri_snapshot *s, const pyri_run *run);
 int pyri_shape_check(const pyri_array *a, uint64_t label,
                      const uint64_t *shape, const pyri_run *run);
 
+/* How often leaves of the array and its kin were folded, as the reader sees
+ * it: if it is the same later, all that they named then is there still. */
+int pyri_folds(const pyri_array *a, pyri_reader *r, uint64_t *out);
+
 int pyri_latest(pyri_array *a, pyr_version *out);
 int pyri_info(pyri_array *a, pyr_version v, pyr_info *out);
 int pyri_history(pyri_array *a, pyr_version first, pyr_version last,

@@ -33,7 +33,8 @@ typedef struct making {
     size_t ntouches;
     unsigned leaves; /* made so far */
     bool distrust;   /* do without what was prepared */
-    bool needs_seen; /* what was prepared is part of it */
+    uint64_t folds;  /* of the family, when leaves were first looked at */
+    bool refused;    /* they were folded meanwhile */
 } making;
 
 static int64_t
@@ -111,7 +112,6 @@ stack(making *m, const pyri_painted *p, pyri_chain *below, pyri_leaf *leaf)
         leaf->frags[leaf->n++] = all.links[i].frag;
     if (err == 0)
         pyri_stash_mark(m->d, leaf->frags, leaf->n);
-    m->needs_seen |= p->nfloor > 0;
     pyri_chain_fini(&all);
     return err;
 }
@@ -473,18 +473,17 @@ complete(making *m, const pyri_build *build, pyri_bytes record,
                        .shape = shape,
                        .nodes = build->nodes,
                        .nnodes = build->nnodes,
-                       .record = record};
+                       .record = record,
+                       .family = d->array->schema.lineage.line[0].array,
+                       .folds = m->folds};
     int err = pyri_stash_list(d, &blobs, &c.nblobs);
     if (err < 0)
         return err;
     c.blobs = blobs;
-    if (m->needs_seen && d->seen > d->array->schema.lineage.line[0].first) {
-        c.needs_array = pyri_lineage_owner(&d->array->schema.lineage, d->seen);
-        c.needs = d->seen;
-    }
     err = d->given ? pyri_engine_import(d->array->engine, &c)
                    : pyri_engine_complete(d->array->engine, &c);
     *latest = c.latest;
+    m->refused = err == PYR_ENOVERSION;
     d->doubtful = err < 0 && err != PYR_EFENCED && err != PYR_ENOVERSION;
     if (err == 0)
         pyri_stash_settle(d, true);
@@ -505,6 +504,10 @@ build_and_complete(making *m, pyri_flights below, const uint64_t *shape,
     int err = pyri_ticket_await(d, &below);
     if (err < 0 || (err = pyri_engine_begin(e, &r)) < 0)
         return err;
+    m->folds = d->folds;
+    if ((!d->looked || m->distrust) &&
+        (err = pyri_folds(d->array, r, &m->folds)) < 0)
+        goto out;
     if ((err = open_base(m, r, &below)) < 0)
         goto out;
     if ((err = meet_rivals(m, &below, shape)) < 0 ||
@@ -551,19 +554,21 @@ out:
     return err;
 }
 
-/* Make version `label` of the draft. What prepare.c found out may rest on a
- * snapshot that has been forgotten since: then it is made without. */
+/* Make version `label` of the draft. The leaves that it lies on may be folded
+ * by fold.c while it is made: then it is made again, without what prepare.c
+ * found out. */
 static int
 make(pyri_draft *d, uint64_t label, const uint64_t *shape,
      const pyri_flights *below, uint64_t *latest)
 {
     making m = {.d = d, .label = label};
     int err = build_and_complete(&m, *below, shape, latest);
-    if (err != PYR_ENOVERSION || !m.needs_seen)
-        return err;
-    pyri_stash_unmark(d);
-    m = (making){.d = d, .label = label, .distrust = true};
-    return build_and_complete(&m, *below, shape, latest);
+    while (m.refused) {
+        pyri_stash_unmark(d);
+        m = (making){.d = d, .label = label, .distrust = true};
+        err = build_and_complete(&m, *below, shape, latest);
+    }
+    return err;
 }
 
 /* --- the steps of a writer ----------------------------------------------- */

@@ -73,6 +73,8 @@ typedef struct pyri_draft {
     bool flat;           /* chunks of one value are not stored; nobody predicts
                             what this version has: tickets.c */
     uint64_t seen;       /* label of the snapshot that prepare.c looked at */
+    bool looked;         /* it did, */
+    uint64_t folds;      /* and the family had been folded so often */
     const char *message; /* NULL: none */
     uint64_t source;        /* of a computed one: label, */
     const char *expression; /* and canonical text */

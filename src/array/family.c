@@ -97,10 +97,9 @@ note_first(void *ctx, uint64_t label, const pyri_version_get *v)
     return 1; /* one is enough */
 }
 
-/* The first version from `from` towards `to` that is there; 0: none. */
-static int
-find_version(pyri_family *f, pyri_reader *r, uint64_t id, uint64_t from,
-             uint64_t to, uint64_t *out)
+int
+pyri_family_version(pyri_family *f, pyri_reader *r, uint64_t id, uint64_t from,
+                    uint64_t to, uint64_t *out)
 {
     *out = 0;
     int err = pyri_engine_scan_versions(f->engine, r, id, from, to, note_first,
@@ -115,7 +114,7 @@ find_older(pyri_family *f, pyri_reader *r, const pyri_array *a, uint64_t label,
     *out = 0;
     if (label <= a->first + 1)
         return 0;
-    int err = find_version(f, r, a->id, label - 1, a->first + 1, out);
+    int err = pyri_family_version(f, r, a->id, label - 1, a->first + 1, out);
     if (err == 0 && *out && a->id == f->erased_of && *out == f->erased_last)
         *out = f->erased_before > a->first ? f->erased_before : 0;
     return err;
@@ -158,7 +157,8 @@ enter_clone(void *ctx, uint64_t clone, uint64_t label)
     uint64_t first;
     if (clone == l->from)
         return 0;
-    int err = find_version(l->f, l->r, clone, label + 1, UINT64_MAX, &first);
+    int err = pyri_family_version(l->f, l->r, clone, label + 1, UINT64_MAX,
+                                  &first);
     if (err == 0 && first)
         err = add_other(l, clone, first);
     return err < 0 ? err
@@ -175,8 +175,8 @@ look_around(looking *l, pyri_vertex v)
     bool there;
     int err = pyri_family_array(l->f, v.array, &a);
     if (err < 0 || (err = find_older(l->f, l->r, a, v.label, &older)) < 0 ||
-        (err = find_version(l->f, l->r, v.array, v.label + 1, UINT64_MAX,
-                            &newer)) < 0)
+        (err = pyri_family_version(l->f, l->r, v.array, v.label + 1,
+                                   UINT64_MAX, &newer)) < 0)
         return err;
     if (newer && (err = add_other(l, v.array, newer)) < 0)
         return err;

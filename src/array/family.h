@@ -38,6 +38,11 @@ int pyri_family_array(pyri_family *f, uint64_t id, pyri_array **out);
 int pyri_family_around(pyri_family *f, pyri_reader *r, pyri_vertex v,
                        pyri_neighbours *out);
 
+/* The first version that array `id` made from label `from` towards `to` that
+ * is there; 0: none. */
+int pyri_family_version(pyri_family *f, pyri_reader *r, uint64_t id,
+                        uint64_t from, uint64_t to, uint64_t *out);
+
 /* Call `each` with the clones that begin with a snapshot that array `id` made,
  * from label `low` to `high`; a result other than 0 ends it. */
 typedef int pyri_clone_fn(void *ctx, uint64_t clone, uint64_t label);

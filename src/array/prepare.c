@@ -434,6 +434,8 @@ pyri_prepare(pyri_draft *d)
     if (err < 0)
         return err;
     d->seen = snap.label;
+    d->looked = true;
+    err = pyri_folds(d->array, snap.reader, &d->folds);
     bool many = work_in(d, &snap) > 4 * ALONE;
     size_t step = belong_together(d, &snap) ? d->n : 1;
     for (size_t i = 0; i < d->n && !many && err == 0; i += step)

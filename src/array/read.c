@@ -73,6 +73,9 @@ flush(reading *r)
         err = pyri_fetch_run(&r->fetcher, r->jobs, r->n);
     else
         err = pyri_pool_run((r->n + GROUP - 1) / GROUP, fetch_group, r);
+    if (err == PYR_ECORRUPT) /* a worker's reader began later than ours: what
+                                was folded meanwhile is there for us only */
+        err = pyri_fetch_run(&r->fetcher, r->jobs, r->n);
     pyri_chain_reset(&r->links);
     r->n = 0;
     r->bytes = 0;

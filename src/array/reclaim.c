@@ -12,15 +12,18 @@
  *     may be reading it.
  * Readers need no such care: the engine lets them see what they saw.
  */
-#include "array/draft.h"
-#include "array/family.h"
+#include "array/fold.h"
 
 #include "base/room.h"
 #include "base/sys.h"
 
 #include <string.h>
 
-enum { STEP_ITEMS = 4096, STEP_VERSIONS = 512 };
+enum {
+    STEP_ITEMS = 4096,
+    STEP_VERSIONS = 512,
+    MANY_CHUNKS = 16384 /* to be folded: it is time to do so */
+};
 
 typedef struct reclaiming {
     pyri_engine *e;
@@ -38,6 +41,13 @@ typedef struct reclaiming {
     pyri_blob *blobs;
     size_t nblobs, blob_room;
     bool stepped; /* since the reader began */
+
+    /* chunks of leaves that went */
+    pyri_folding folding;
+    pyri_unfolded unfolded;
+    bool folds; /* the engine can */
+    int ndim;   /* of the array */
+    pyri_vertex gone, older; /* the version that is gone through */
 } reclaiming;
 
 /* --- steps --------------------------------------------------------------- */
@@ -72,11 +82,29 @@ step(reclaiming *x)
     return 0;
 }
 
+/* A leaf goes: what is left of its chunk may be worth folding. */
+static int
+note_leaf(reclaiming *x, pyri_bytes key)
+{
+    pyri_fold_spot spot = {.gone = x->gone, .older = x->older};
+    pyri_cursor c = pyri_cursor_of(key.data, key.size);
+    pyri_cursor_u64(&c); /* array and label */
+    pyri_cursor_u64(&c);
+    if (pyri_cursor_u8(&c) != 0)
+        return 0;
+    for (int d = 0; d < x->ndim; d++)
+        spot.pos[d] = pyri_cursor_varint(&c);
+    return c.failed ? 0 : pyri_fold_note(&x->folding, &spot, x->ndim);
+}
+
 static int
 add_node(void *ctx, pyri_bytes key, size_t size)
 {
     reclaiming *x = ctx;
     (void)size;
+    int err = x->folds ? note_leaf(x, key) : 0;
+    if (err < 0)
+        return err;
     if (!pyri_room(&x->nodes, &x->node_room, x->nnodes + 1, sizeof *x->nodes))
         return pyri_fail_nomem("a list of nodes");
     x->nodes[x->nnodes++].size = key.size;
@@ -264,7 +292,6 @@ static int
 reclaim_one(reclaiming *x, pyri_vertex v)
 {
     pyri_alone_out out = {add_node, add_blob, x};
-    pyri_vertex older;
     bool may = false;
     int err = renew_reader(x);
     if (err == 0)
@@ -275,9 +302,11 @@ reclaim_one(reclaiming *x, pyri_vertex v)
         x->out->left++;
         return 0;
     }
-    if ((err = visit_alone(&x->family, x->r, v, &out, &older)) < 0)
+    x->gone = v;
+    if ((err = visit_alone(&x->family, x->r, v, &out, &x->older)) < 0)
         return err;
-    return note_erased(x, v, older.array == v.array ? older.label : 0);
+    return note_erased(x, v,
+                       x->older.array == v.array ? x->older.label : 0);
 }
 
 static int
@@ -288,7 +317,24 @@ begin_array(reclaiming *x, uint64_t array)
     x->array = array;
     if (err == 0)
         err = pyri_family_array(&x->family, array, &a);
-    return err < 0 ? err : pyri_resolve(a);
+    if (err < 0)
+        return err;
+    x->ndim = a->schema.ndim;
+    if (x->folds &&
+        (err = pyri_unfolded_begin(&x->unfolded, x->e, array)) < 0)
+        return err;
+    return pyri_resolve(a);
+}
+
+/* Fold what was noted so far, as versions are now. */
+static int
+fold(reclaiming *x)
+{
+    int err = step(x);
+    pyri_engine_end(x->e, x->r);
+    x->r = NULL;
+    x->family.erased_of = 0;
+    return err < 0 ? err : pyri_fold_all(&x->folding, x->out);
 }
 
 static int
@@ -299,11 +345,15 @@ reclaim_all(reclaiming *x, const doomed *d, const pyr_progress *progress)
         if (d->list[i].array != x->array &&
             (err = begin_array(x, d->list[i].array)) < 0)
             break;
-        if ((err = reclaim_one(x, d->list[i])) == 0 && progress &&
-            progress->each)
+        err = reclaim_one(x, d->list[i]);
+        if (err == 0 && x->folding.n >= MANY_CHUNKS)
+            err = fold(x);
+        if (err == 0 && progress && progress->each)
             err = progress->each(progress->ctx, i + 1, d->n);
     }
-    int last = step(x); /* also if we were asked to end */
+    int last = err < 0 ? step(x) : fold(x); /* also if we were asked to end */
+    if (err == 0 && last == 0 && x->folds)
+        err = pyri_unfolded_end(&x->unfolded, &x->folding, x->out);
     return err != 0 ? err : last;
 }
 
@@ -326,10 +376,14 @@ pyri_reclaim(pyri_engine *e, const pyr_progress *progress, pyr_reclaimed *out)
     doomed d = {0};
     pyri_settled settled = {0, 0};
     memset(out, 0, sizeof *out);
+    x.folding.family = &x.family;
+    x.folds = pyri_engine_can_fold(e);
     int err = pyri_engine_begin_upkeep(e);
     if (err < 0)
         return err;
-    if ((err = list_doomed(e, &d)) == 0)
+    if (x.folds)
+        err = pyri_unfolded_find(&x.unfolded, e);
+    if (err == 0 && (err = list_doomed(e, &d)) == 0)
         err = reclaim_all(&x, &d, progress);
     pyri_engine_end(e, x.r);
     if (err == 0)
@@ -337,6 +391,8 @@ pyri_reclaim(pyri_engine *e, const pyr_progress *progress, pyr_reclaimed *out)
     out->returned = settled.bytes;
     out->waiting = settled.waiting;
     pyri_engine_end_upkeep(e);
+    pyri_folding_fini(&x.folding);
+    pyri_unfolded_fini(&x.unfolded);
     pyri_family_fini(&x.family);
     pyri_buf_fini(&x.keys);
     free(x.nodes);

@@ -250,6 +250,13 @@ pyri_snapshot_check(const pyri_snapshot *s, const pyri_run *run)
 }
 
 int
+pyri_folds(const pyri_array *a, pyri_reader *r, uint64_t *out)
+{
+    return pyri_engine_folds(a->engine, r, a->schema.lineage.line[0].array,
+                             out);
+}
+
+int
 pyri_latest(pyri_array *a, pyr_version *out)
 {
     pyri_reader *r;

@@ -51,83 +51,13 @@ open_before(pyri_verifier *v, pyri_view *view)
     return pyri_is_harm(err) ? 0 : err;
 }
 
-static void
-place_at(const pyri_grid *g, int level, const uint64_t *chunk, uint64_t *pos)
-{
-    memset(pos, 0, PYR_MAX_DIMS * sizeof *pos);
-    for (int d = 0; d < g->ndim; d++)
-        pos[d] = g->shift[level][d] < 64 ? chunk[d] >> g->shift[level][d] : 0;
-}
-
-/* What the leaf that a tree has for a chunk says of itself; *found is false if
- * it has none. */
-static int
-leaf_of(const pyri_tree *t, const uint64_t *chunk, pyri_about *out,
-        bool *found)
-{
-    uint64_t label = t->root, at[PYR_MAX_DIMS], code[PYRI_CODE_WORDS];
-    int stored = t->root_level, here = t->grid->levels, err;
-    *found = false;
-    place_at(t->grid, here, chunk, at);
-    for (int d = 0; d < t->grid->ndim; d++)
-        if (at[d])
-            return 0; /* outside of that grid */
-    pyri_grid_code(t->grid, chunk, code);
-    for (; here > 0 && label; here--) {
-        unsigned slot = pyri_grid_slot(code, here);
-        pyri_node node;
-        if (stored < here) {
-            label = slot == 0 ? label : 0;
-            continue;
-        }
-        place_at(t->grid, here, chunk, at);
-        if ((err = pyri_tree_get(t, label, here, at, &node)) < 0)
-            return err;
-        label = 0;
-        if (node.flats >> slot & 1) {
-            pyri_flat flat;
-            pyri_box chunk_box, region;
-            pyri_grid_domain(t->grid, 0, chunk, &chunk_box);
-            if ((err = pyri_node_flat(&node, slot, &flat)) < 0)
-                return err;
-            *found = pyri_flat_region(&flat, t->grid->ndim, &chunk_box,
-                                      &region);
-            if (*found)
-                pyri_flat_about(&flat, t->grid->ndim, t->type, t->fill,
-                                &region, out);
-            return 0;
-        }
-        if (node.slots >> slot & 1 &&
-            (err = pyri_node_child(&node, slot, &label, &stored)) < 0)
-            return err;
-    }
-    pyri_node leaf;
-    *found = label != 0;
-    err = label ? pyri_tree_get(t, label, 0, chunk, &leaf) : 0;
-    return err == 0 && label ? pyri_node_about(&leaf, t->type, out) : err;
-}
-
-static pyri_digest
-digest_of(int ndim, const pyri_frag *f, pyri_digest before)
-{
-    uint8_t text[32 + 16 * PYR_MAX_DIMS], *at = text + 16;
-    pyri_store64(text, before.lo);
-    pyri_store64(text + 8, before.hi);
-    for (int d = 0; d < ndim; d++, at += 16) {
-        pyri_store64(at, f->box.lo[d]);
-        pyri_store64(at + 8, f->box.hi[d]);
-    }
-    pyri_store64(at, f->cells.lo);
-    pyri_store64(at + 8, f->cells.hi);
-    return pyri_hash128(text, (size_t)(at + 16 - text));
-}
-
 /* What was there before, unless the fragment hides all of it. */
 static int
 digest_below(pyri_verifier *v, pyri_view *view, const pyri_frag *f,
              const uint64_t *pos, pyri_about *below)
 {
     pyri_box shown;
+    pyri_node node;
     bool found;
     *below = (pyri_about){.digested = true};
     if (pyri_grid_shown(&view->snap.grid, 0, pos, &shown) && !f->masked &&
@@ -136,7 +66,19 @@ digest_below(pyri_verifier *v, pyri_view *view, const pyri_frag *f,
     int err = open_before(v, view);
     if (err < 0 || !view->before)
         return err;
-    return leaf_of(&view->before->tree, pos, below, &found);
+    pyri_flat flat;
+    pyri_box domain, region;
+    const pyri_tree *tree = &view->before->tree;
+    err = pyri_tree_leaf_at(tree, pos, &node, &flat, &found);
+    if (err == 0 && found)
+        return pyri_node_about(&node, tree->type, below);
+    if (err < 0 || !flat.label)
+        return err;
+    pyri_grid_domain(tree->grid, 0, pos, &domain);
+    if (pyri_flat_region(&flat, tree->grid->ndim, &domain, &region))
+        pyri_flat_about(&flat, tree->grid->ndim, tree->type, tree->fill,
+                        &region, below);
+    return 0;
 }
 
 int
@@ -165,8 +107,9 @@ pyri_verify_leaf_digest(pyri_verifier *v, pyri_view *view,
         *wrong = own.digested;
         return 0;
     }
-    pyri_digest want = digest_of(g->ndim, &f, below.digest);
-    *wrong = !own.digested || want.lo != own.digest.lo ||
-             want.hi != own.digest.hi;
+    /* one that lay on `prev` has none, also after it was folded */
+    pyri_digest want = pyri_leaf_digest(g->ndim, &f, below.digest);
+    *wrong = own.digested &&
+             (want.lo != own.digest.lo || want.hi != own.digest.hi);
     return 0;
 }

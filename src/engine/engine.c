@@ -467,6 +467,29 @@ pyri_engine_replace_nodes(pyri_engine *e, const pyri_node_put *puts, size_t n)
     return err < 0 ? err : e->ops->replace_nodes(e, puts, n);
 }
 
+bool
+pyri_engine_can_fold(const pyri_engine *e)
+{
+    return e->ops->fold != NULL;
+}
+
+int
+pyri_engine_fold(pyri_engine *e, pyri_fold *f)
+{
+    assert(f->family != 0 && f->nnodes == 0 && f->nblobs == 0);
+    f->gone.bytes = 0;
+    int err = check_writable(e, "fold");
+    return err < 0 ? err : e->ops->fold(e, f);
+}
+
+int
+pyri_engine_folds(pyri_engine *e, pyri_reader *r, uint64_t family,
+                  uint64_t *out)
+{
+    *out = 0;
+    return e->ops->folds ? e->ops->folds(e, r, family, out) : 0;
+}
+
 int
 pyri_engine_status(pyri_engine *e, pyr_status *out, pyr_data_dir_fn *each,
                    void *ctx)

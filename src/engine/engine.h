@@ -194,9 +194,10 @@ typedef struct pyri_complete {
     const pyri_blob *blobs; /* that its nodes are the first to name */
     size_t nblobs;
     pyri_bytes record;     /* its provenance */
-    uint64_t needs_array, needs; /* a version that must not be forgotten yet:
-                              else PYR_ENOVERSION, and nothing is stored;
-                              0: none */
+    uint64_t family, folds; /* how often nodes of this family had been folded
+                              when the version's maker looked at them: if it
+                              is more by now, PYR_ENOVERSION, and nothing is
+                              stored; family 0: it did not look */
     uint64_t latest;       /* set: newest published version afterwards */
 } pyri_complete;
 
@@ -238,6 +239,32 @@ typedef struct pyri_erase {
     uint64_t bytes;          /* set: what nodes, with their keys, and blobs took
                                 that went */
 } pyri_erase;
+
+/* A blob, and the version that counts as the one to name it. */
+typedef struct pyri_fold_blob {
+    pyri_blob blob;
+    uint64_t array, version;
+} pyri_fold_blob;
+
+/*
+ * Nodes that are stored anew because what they name is stored anew; they show
+ * what they showed. `decide` is called when no version can become complete any
+ * more until the step is over, with a reader that sees all that are; it fills
+ * in the rest, which must last until the step is over, or leaves it empty.
+ * Versions that are being made may lie on what goes here: so the family, any
+ * number that their makers know it by, is folded once more, and they are
+ * refused (pyri_complete).
+ */
+typedef struct pyri_fold {
+    uint64_t family; /* not 0 */
+    int (*decide)(struct pyri_fold *f, pyri_reader *r);
+    void *ctx;
+    const pyri_node_put *nodes; /* in the place of those with the same keys */
+    size_t nnodes;
+    const pyri_fold_blob *blobs; /* that they are the first to name */
+    size_t nblobs;
+    pyri_erase gone; /* nodes and blobs; no versions */
+} pyri_fold;
 
 typedef struct pyri_settled {
     uint64_t bytes;   /* given back to the system */
@@ -362,6 +389,12 @@ typedef struct pyri_engine_ops {
     /* Store nodes anew, in the place of those with the same keys: all that
      * are there still, in one step. The caller has begun upkeep. */
     int (*replace_nodes)(pyri_engine *e, const pyri_node_put *puts, size_t n);
+    /* See pyri_fold; atomic and durable, and readers that began before see
+     * what they saw. The caller has begun upkeep. NULL: nothing is folded. */
+    int (*fold)(pyri_engine *e, pyri_fold *f);
+    /* How often a family was folded. NULL if `fold` is. */
+    int (*folds)(pyri_engine *e, pyri_reader *r, uint64_t family,
+                 uint64_t *out);
 
     /* --- for people --- */
 
@@ -432,6 +465,10 @@ int pyri_engine_scan_blobs(pyri_engine *e, pyri_reader *r, pyri_blob_fn *each,
 int pyri_engine_check(pyri_engine *e);
 int pyri_engine_replace_nodes(pyri_engine *e, const pyri_node_put *puts,
                               size_t n);
+bool pyri_engine_can_fold(const pyri_engine *e);
+int pyri_engine_fold(pyri_engine *e, pyri_fold *f);
+int pyri_engine_folds(pyri_engine *e, pyri_reader *r, uint64_t family,
+                      uint64_t *out);
 int pyri_engine_status(pyri_engine *e, pyr_status *out, pyr_data_dir_fn *each,
                        void *ctx);
 

@@ -20,7 +20,6 @@
  */
 #include "tree/tree.h"
 
-#include "base/bytes.h"
 #include "base/checked.h"
 #include "base/room.h"
 #include "base/sys.h"
@@ -70,17 +69,10 @@ void
 pyri_flat_about(const pyri_flat *f, int ndim, pyr_type type, uint64_t fill,
                 const pyri_box *region, pyri_about *out)
 {
-    uint8_t text[32 + 16 * PYR_MAX_DIMS] = {0}, *at = text + 16;
     pyri_frag frag;
     *out = (pyri_about){.label = f->label, .known = true, .digested = true};
     fragment(f, ndim, type, fill, region, &frag, &out->summary);
-    for (int d = 0; d < ndim; d++, at += 16) {
-        pyri_store64(at, region->lo[d]);
-        pyri_store64(at + 8, region->hi[d]);
-    }
-    pyri_store64(at, frag.cells.lo);
-    pyri_store64(at + 8, frag.cells.hi);
-    out->digest = pyri_hash128(text, (size_t)(at + 16 - text));
+    out->digest = pyri_leaf_digest(ndim, &frag, (pyri_digest){0, 0});
 }
 
 int

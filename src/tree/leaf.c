@@ -33,6 +33,21 @@ pyri_leaf_fini(pyri_leaf *l)
     l->n = 0;
 }
 
+pyri_digest
+pyri_leaf_digest(int ndim, const pyri_frag *f, pyri_digest before)
+{
+    uint8_t text[32 + 16 * PYR_MAX_DIMS], *at = text + 16;
+    pyri_store64(text, before.lo);
+    pyri_store64(text + 8, before.hi);
+    for (int d = 0; d < ndim; d++, at += 16) {
+        pyri_store64(at, f->box.lo[d]);
+        pyri_store64(at + 8, f->box.hi[d]);
+    }
+    pyri_store64(at, f->cells.lo);
+    pyri_store64(at + 8, f->cells.hi);
+    return pyri_hash128(text, (size_t)(at + 16 - text));
+}
+
 void
 pyri_leaf_encode(pyri_bytes key, const pyri_leaf *l, pyr_type type, int ndim,
                  const pyri_box *chunk, pyri_buf *out)

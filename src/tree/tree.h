@@ -177,6 +177,9 @@ int pyri_leaf_next(pyri_leaf_walk *w, pyri_frag *frag);
 int pyri_leaf_peek(pyri_leaf_walk *w, pyri_frag *frag);
 int pyri_leaf_take(pyri_leaf_walk *w, pyri_frag *frag); /* the rest of it */
 int pyri_leaf_skip(pyri_leaf_walk *w, const pyri_frag *frag);
+/* The digest of a leaf whose version wrote one fragment, over one of the digest
+ * `before`; zero: over nothing. */
+pyri_digest pyri_leaf_digest(int ndim, const pyri_frag *f, pyri_digest before);
 void pyri_leaf_encode(pyri_bytes key, const pyri_leaf *l, pyr_type type,
                       int ndim, const pyri_box *chunk, pyri_buf *out);
 
@@ -225,6 +228,12 @@ typedef int pyri_hit_fn(void *ctx, const pyri_hit *hit);
  * and regions of one value, which may be huge. */
 int pyri_tree_find(const pyri_tree *t, const pyri_run *run, pyri_hit_fn *each,
                    void *ctx);
+
+/* The leaf that the snapshot has for a chunk; *found is false if there is none:
+ * all is fill, or there is a flat. That goes into *flat, if it is given; its
+ * label is 0 otherwise. (leaf_at.c) */
+int pyri_tree_leaf_at(const pyri_tree *t, const uint64_t *chunk,
+                      pyri_node *out, pyri_flat *flat, bool *found);
 
 /* --- building (build.c) -------------------------------------------------- */
 

@@ -51,10 +51,12 @@ put_held_blobs(pyri_engine *e, held *h)
     OK(pyri_engine_sync(e));
 }
 
-/* `needs` is a version of the same array; 0: none. */
+enum { FAMILY = 77 };
+
+/* `folds` of the family were seen. */
 static int
 complete_held(pyri_engine *e, const pyri_ticket *t, const held *h,
-              uint64_t needs)
+              uint64_t folds)
 {
     pyri_bytes keys[OWN_NODES];
     pyri_blob blobs[OWN_BLOBS];
@@ -66,7 +68,7 @@ complete_held(pyri_engine *e, const pyri_ticket *t, const held *h,
                        .shape = t->shape, .nodes = nodes,
                        .nnodes = OWN_NODES, .blobs = blobs,
                        .nblobs = OWN_BLOBS, .record = text("held"),
-                       .needs_array = h->array, .needs = needs};
+                       .family = FAMILY, .folds = folds};
     return pyri_engine_complete(e, &c);
 }
 
@@ -84,12 +86,23 @@ begin_held(pyri_engine *e, const pyri_ticket *t)
     return h;
 }
 
+static uint64_t
+folds_now(pyri_engine *e)
+{
+    uint64_t n;
+    pyri_reader *r;
+    OK(pyri_engine_begin(e, &r));
+    OK(pyri_engine_folds(e, r, FAMILY, &n));
+    pyri_engine_end(e, r);
+    return n;
+}
+
 static held
 publish_held(pyri_engine *e, uint64_t array)
 {
     pyri_ticket t = take(e, array, "");
     held h = begin_held(e, &t);
-    OK(complete_held(e, &t, &h, 0));
+    OK(complete_held(e, &t, &h, folds_now(e)));
     return h;
 }
 
@@ -347,22 +360,120 @@ edits_that_expect_a_value_fail_whole(void)
     pyri_engine_close(e);
 }
 
+/* --- folding ------------------------------------------------------------- */
+
+/* The nodes of `h` get other values, its second blob goes, and a new one comes
+ * for it. */
+typedef struct folding {
+    pyri_engine *e;
+    held *h;
+    bool empty; /* nothing is decided */
+    uint8_t value[300];
+    pyri_node_put nodes[OWN_NODES];
+    pyri_fold_blob fresh;
+    pyri_blob gone;
+    pyri_bytes gone_node;
+    uint64_t seen; /* newest version, when it was decided */
+} folding;
+
+static int
+decide(pyri_fold *f, pyri_reader *r)
+{
+    folding *x = f->ctx;
+    pyri_bytes keys[OWN_NODES];
+    pyri_blob blobs[OWN_BLOBS];
+    OK(pyri_engine_latest(x->e, r, x->h->array, &x->seen, NULL));
+    if (x->empty)
+        return 0;
+    list_held(x->h, keys, blobs);
+    x->nodes[0] = (pyri_node_put){keys[0], {x->value, sizeof x->value}};
+    x->gone_node = keys[1];
+    x->gone = blobs[0]; /* a large one is seen until it is settled */
+    f->nodes = x->nodes;
+    f->nnodes = 1;
+    f->blobs = &x->fresh;
+    f->nblobs = 1;
+    f->gone.nodes = &x->gone_node;
+    f->gone.nnodes = 1;
+    f->gone.blobs = &x->gone;
+    f->gone.nblobs = 1;
+    return 0;
+}
+
 static void
-a_version_that_needs_a_forgotten_one_stores_nothing(void)
+fold_held(folding *x, blob *fresh)
+{
+    pyri_fold f = {.family = FAMILY, .decide = decide, .ctx = x};
+    *fresh = (blob){.seed = 4711, .size = 700};
+    OK(put_blob(x->e, fresh));
+    x->fresh = (pyri_fold_blob){{fresh->ref, fresh->size}, x->h->array,
+                                x->h->version};
+    fill(x->value, 5, sizeof x->value);
+    OK(pyri_engine_begin_upkeep(x->e));
+    OK(pyri_engine_fold(x->e, &f));
+    pyri_engine_end_upkeep(x->e);
+}
+
+static bool
+has_value(pyri_engine *e, pyri_reader *r, const uint8_t *key,
+          pyri_bytes value)
+{
+    pyri_node_get get = {.key = {key, OWN_KEY}};
+    OK(pyri_engine_get_nodes(e, r, &get, 1));
+    return get.found && same(get.value, value);
+}
+
+static void
+a_fold_changes_nodes_and_what_they_name_at_once(void)
 {
     pyri_engine *e = fresh_with_array();
-    publish(e, ARRAY, 3);
+    held h = publish_held(e, ARRAY);
+    folding x = {.e = e, .h = &h};
+    blob fresh;
+    pyri_reader *r;
+    fold_held(&x, &fresh);
+    CHECK(x.seen == 1 && folds_now(e) == 1);
+    OK(pyri_engine_begin(e, &r));
+    CHECK(has_value(e, r, h.keys[0], (pyri_bytes){x.value, sizeof x.value}));
+    pyri_blob_get get = {.ref = fresh.ref, .size = fresh.size};
+    OK(pyri_engine_get_blobs(e, r, &get, 1));
+    CHECK(is_filled(get.data, fresh.seed, 0, fresh.size));
+    CHECK(count_seen(e, r, &h) == OWN_BLOBS - 1); /* one node is another */
+    pyri_engine_end(e, r);
+    pyri_engine_close(e);
+}
+
+static void
+a_fold_that_finds_nothing_to_do_changes_nothing(void)
+{
+    pyri_engine *e = fresh_with_array();
+    held h = publish_held(e, ARRAY);
+    folding x = {.e = e, .h = &h, .empty = true};
+    blob fresh;
+    fold_held(&x, &fresh);
+    CHECK(folds_now(e) == 0 && seen_now(e, &h) == ALL_OF_IT);
+    pyri_engine_drop_blobs(e, &(pyri_blob){fresh.ref, fresh.size}, 1);
+    pyri_engine_close(e);
+}
+
+static void
+a_version_that_was_begun_before_a_fold_stores_nothing(void)
+{
+    pyri_engine *e = fresh_with_array();
+    held first = publish_held(e, ARRAY);
+    folding x = {.e = e, .h = &first};
+    blob fresh;
     pyri_ticket t = take(e, ARRAY, "");
     held h = begin_held(e, &t);
-    OK(forget(e, 2));
-    FAILS(PYR_ENOVERSION, complete_held(e, &t, &h, 2));
-    CHECK(latest(e, ARRAY) == 3 && state_of(e, 4) == UNKNOWN);
+    fold_held(&x, &fresh);
+    FAILS(PYR_ENOVERSION, complete_held(e, &t, &h, 0));
+    CHECK(latest(e, ARRAY) == 1 && state_of(e, 2) == UNKNOWN);
     pyri_reader *r;
     OK(pyri_engine_begin(e, &r));
     CHECK(count_seen(e, r, &h) == OWN_BLOBS); /* no node */
     pyri_engine_end(e, r);
-    OK(complete_held(e, &t, &h, 3)); /* the blobs are still there for it */
-    CHECK(latest(e, ARRAY) == 4 && seen_now(e, &h) == ALL_OF_IT);
+    OK(complete_held(e, &t, &h, 1)); /* the blobs are still there for it */
+    CHECK(latest(e, ARRAY) == 2 && seen_now(e, &h) == ALL_OF_IT);
     pyri_engine_close(e);
 }
 

@@ -163,8 +163,10 @@ static void
 a_reclaimer_may_be_killed_at_every_point(void)
 {
     static const char *const at[] = {"erase.commit", "erase.done",
+                                     "fold.put",     "fold.commit",
+                                     "fold.done",    "dense.commit",
                                      "settle.punched"};
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < (int)(sizeof at / sizeof at[0]); i++)
         one_crowd(i == 0 ? 0 : WORK_LARGE, false, false, NULL, at[i], jobs());
 }
 

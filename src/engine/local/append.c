@@ -343,6 +343,17 @@ pyri_segments_sync(pyri_site *s)
 /* --- the end ------------------------------------------------------------- */
 
 void
+pyri_segments_trim(pyri_site *s)
+{
+    pyri_segments *p = &s->segments;
+    pthread_mutex_lock(&p->lock);
+    for (size_t i = 0; i < p->n; i++)
+        if (!p->open[i]->busy)
+            pyri_segment_trim(p->open[i]);
+    pthread_mutex_unlock(&p->lock);
+}
+
+void
 pyri_segments_fini(pyri_site *s)
 {
     pyri_segments *p = &s->segments;

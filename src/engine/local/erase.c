@@ -119,8 +119,8 @@ erase_version(pyri_site *s, MDB_txn *txn, uint64_t array, uint64_t version)
     return err;
 }
 
-static int
-erase_all(pyri_site *s, MDB_txn *txn, pyri_erase *x)
+int
+pyri_erase_all(pyri_site *s, MDB_txn *txn, pyri_erase *x)
 {
     int err = 0;
     for (size_t i = 0; i < x->nnodes && err == 0; i++)
@@ -129,7 +129,9 @@ erase_all(pyri_site *s, MDB_txn *txn, pyri_erase *x)
         err = erase_blob(s, txn, x->blobs[i].ref, &x->bytes);
     for (size_t i = 0; i < x->nversions && err == 0; i++)
         err = erase_version(s, txn, x->array, x->versions[i]);
-    return err;
+    return err < 0 ? err
+                   : pyri_dense_count(s, txn,
+                                      x->nnodes + x->nblobs + x->nversions);
 }
 
 int
@@ -139,7 +141,7 @@ pyri_erase_run(pyri_site *s, pyri_erase *x)
     int err = pyri_env_write(s->meta, &txn);
     if (err < 0)
         return err;
-    if ((err = erase_all(s, txn, x)) < 0) {
+    if ((err = pyri_erase_all(s, txn, x)) < 0) {
         mdb_txn_abort(txn);
         return err;
     }

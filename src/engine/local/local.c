@@ -520,6 +520,18 @@ local_replace_nodes(pyri_engine *e, const pyri_node_put *puts, size_t n)
 }
 
 static int
+local_fold(pyri_engine *e, pyri_fold *f)
+{
+    return pyri_fold_run(site_of(e), f);
+}
+
+static int
+local_folds(pyri_engine *e, pyri_reader *r, uint64_t family, uint64_t *out)
+{
+    return pyri_fold_count(site_of(e), r, family, out);
+}
+
+static int
 local_scan_blobs(pyri_engine *e, pyri_reader *r, pyri_blob_fn *each, void *ctx)
 {
     blob_teller t = {each, ctx};
@@ -567,6 +579,8 @@ const pyri_engine_ops pyri_engine_local = {
     .scan_nodes = local_scan_nodes,
     .scan_blobs = local_scan_blobs,
     .replace_nodes = local_replace_nodes,
+    .fold = local_fold,
+    .folds = local_folds,
     .check = local_check,
     .status = local_status,
 };

@@ -165,6 +165,8 @@ void pyri_segments_init(pyri_segments *p);
 void pyri_segments_fini(pyri_site *s);
 int pyri_segments_put(pyri_site *s, pyri_blob_put *puts, size_t n);
 int pyri_segments_sync(pyri_site *s);
+/* Give back what was set aside for appends to come. */
+void pyri_segments_trim(pyri_site *s);
 
 /* --- blobs.c: which blobs there are, and the small ones ------------------- */
 
@@ -218,10 +220,27 @@ enum { PYRI_LIMBO_KEY = 24 };
 int pyri_erase_forget(pyri_site *s, struct MDB_txn *txn, const pyri_edit *e);
 int pyri_erase_scan_forgotten(pyri_site *s, pyri_reader *r,
                               pyri_forgotten_fn *each, void *ctx);
+int pyri_erase_all(pyri_site *s, struct MDB_txn *txn, pyri_erase *x);
 int pyri_erase_run(pyri_site *s, pyri_erase *x);
 int pyri_erase_replace(pyri_site *s, const pyri_node_put *puts, size_t n);
 /* The blobs of versions that never were published. */
 int pyri_erase_unpublished(pyri_site *s, struct MDB_txn *txn);
+
+/* --- folds.c: nodes that are stored anew ---------------------------------- */
+
+int pyri_fold_run(pyri_site *s, pyri_fold *f);
+int pyri_fold_count(pyri_site *s, pyri_reader *r, uint64_t family,
+                    uint64_t *out);
+/* PYR_ENOVERSION if it was folded since the version's maker looked. */
+int pyri_fold_check(pyri_site *s, struct MDB_txn *txn,
+                    const pyri_complete *c);
+
+/* --- dense.c: pages that are made full again ------------------------------ */
+
+/* So many entries were erased in this transaction. */
+int pyri_dense_count(pyri_site *s, struct MDB_txn *txn, uint64_t more);
+/* The caller has begun upkeep. */
+int pyri_dense(pyri_site *s);
 
 /* --- pages.c: the pages under meta ---------------------------------------- */
 

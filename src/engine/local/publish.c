@@ -84,8 +84,7 @@ complete_one(pyri_site *s, MDB_txn *txn, pyri_request *r)
     int err = pyri_meta_head(s, txn, c->array, &head);
     if (err < 0 || (err = check_open(s, txn, c, &head)) < 0)
         return err;
-    pyri_edit needs = {.array = c->needs_array, .version = c->needs};
-    if (c->needs && (err = pyri_meta_kept(s, txn, &needs)) < 0)
+    if ((err = pyri_fold_check(s, txn, c)) < 0)
         return err;
     r->before = c->latest = head.latest;
     if ((err = pyri_meta_put_version(s, txn, c, head.ndim)) < 0 ||
@@ -199,7 +198,6 @@ static int
 import_one(pyri_site *s, MDB_txn *live, MDB_txn *txn, pyri_complete *c)
 {
     pyri_head head;
-    pyri_edit needs = {.array = c->needs_array, .version = c->needs};
     int err = pyri_meta_head(s, txn, c->array, &head);
     if (err < 0 ||
         (err = pyri_ticket_none(s, live, txn, c->array, &head)) < 0)
@@ -208,7 +206,7 @@ import_one(pyri_site *s, MDB_txn *live, MDB_txn *txn, pyri_complete *c)
         return pyri_fail(PYR_EFENCED, "array %llu has version %llu already",
                          (unsigned long long)c->array,
                          (unsigned long long)head.latest);
-    if (c->needs && (err = pyri_meta_kept(s, txn, &needs)) < 0)
+    if ((err = pyri_fold_check(s, txn, c)) < 0)
         return err;
     if ((err = pyri_meta_put_version(s, txn, c, head.ndim)) < 0 ||
         (err = pyri_meta_put_nodes(s, txn, c)) < 0 ||

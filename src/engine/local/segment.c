@@ -313,6 +313,7 @@ pyri_segment_trim(pyri_segment *g)
     struct stat st;
     if (g->fd >= 0 && g->reserved > g->end && pyri_sys_fstat(g->fd, &st) == 0)
         (void)!pyri_sys_ftruncate(g->fd, st.st_size);
+    g->reserved = 0;
 }
 
 /* Returns an errno. */

@@ -582,10 +582,13 @@ int
 pyri_settle(pyri_site *s, pyri_settled *out)
 {
     int err = empty_limbo(s, out);
+    pyri_segments_trim(s);
     if (err == 0)
         err = tend_dead(s, out);
     if (err == 0)
         err = tend_old(s, out);
+    if (err == 0)
+        err = pyri_dense(s);
     if (err == 0)
         err = let_pages_ripen(s);
     if (err == 0)

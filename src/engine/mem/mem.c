@@ -52,6 +52,7 @@ init_locks(pyri_mem_store *s)
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_cond_init(&s->published, &monotonic);
+    pthread_cond_init(&s->decided, NULL);
     pthread_condattr_destroy(&monotonic);
     pthread_mutex_init(&s->lock, NULL);
 }
@@ -92,6 +93,7 @@ drop_store(pyri_mem_store *s)
     pyri_mem_clear_graveyard(&s->graveyard);
     pyri_mem_free_heads(s);
     pyri_mem_map_fini(&s->forgotten);
+    pyri_mem_map_fini(&s->folds);
     pyri_mem_map_fini(&s->records);
     pyri_mem_map_fini(&s->nodes);
     pyri_mem_map_fini(&s->heads);
@@ -100,6 +102,7 @@ drop_store(pyri_mem_store *s)
         free(s->blobs[i].data);
     free(s->blobs);
     pthread_cond_destroy(&s->published);
+    pthread_cond_destroy(&s->decided);
     pthread_mutex_destroy(&s->lock);
     free(s->name);
     free(s);
@@ -485,5 +488,7 @@ const pyri_engine_ops pyri_engine_mem = {
     .scan_nodes = pyri_mem_scan_nodes,
     .scan_blobs = pyri_mem_scan_blobs,
     .replace_nodes = pyri_mem_replace_nodes,
+    .fold = pyri_mem_fold,
+    .folds = pyri_mem_folds,
     .status = mem_status,
 };

@@ -91,6 +91,9 @@ typedef struct pyri_mem_store {
     pyri_mem_map forgotten; /* array, version -> nothing */
     pyri_mem_dying *dying;  /* goes when there are no readers */
     bool upkeep;            /* someone is at it */
+    bool deciding;          /* on a fold: nothing is completed meanwhile */
+    pthread_cond_t decided;
+    pyri_mem_map folds;     /* family -> count */
     pyri_mem_blob *blobs;
     size_t nblobs, blob_room;
     uint64_t data_bytes;
@@ -140,6 +143,13 @@ int pyri_mem_replace_nodes(pyri_engine *e, const pyri_node_put *puts,
                            size_t n);
 int pyri_mem_scan_blobs(pyri_engine *e, pyri_reader *r, pyri_blob_fn *each,
                         void *ctx);
+int pyri_mem_fold(pyri_engine *e, pyri_fold *f);
+int pyri_mem_folds(pyri_engine *e, pyri_reader *r, uint64_t family,
+                   uint64_t *out);
+/* With the lock held, which is given up meanwhile: until nobody decides. */
+void pyri_mem_fold_wait(pyri_mem_store *s);
+/* PYR_ENOVERSION if the family was folded since the version's maker looked. */
+int pyri_mem_fold_check(pyri_mem_store *s, const pyri_complete *c);
 
 /* --- version managers (mem_versions.c) ----------------------------------- */
 

@@ -205,6 +205,17 @@ mark_dying(pyri_mem_store *s, pyri_erase *x)
     }
 }
 
+static void
+let_die(pyri_mem_store *s, pyri_erase *x, pyri_mem_dying *d)
+{
+    mark_dying(s, x);
+    d->next = s->dying;
+    s->dying = d;
+    pyri_mem_bury(s);
+    if (s->readers == 0)
+        pyri_mem_clear_graveyard(&s->graveyard);
+}
+
 int
 pyri_mem_erase(pyri_engine *e, pyri_erase *x)
 {
@@ -221,12 +232,7 @@ pyri_mem_erase(pyri_engine *e, pyri_erase *x)
             return pyri_fail(PYR_EINVAL, "version %llu is not forgotten",
                              (unsigned long long)x->versions[i]);
         }
-    mark_dying(s, x);
-    d->next = s->dying;
-    s->dying = d;
-    pyri_mem_bury(s);
-    if (s->readers == 0)
-        pyri_mem_clear_graveyard(&s->graveyard);
+    let_die(s, x, d);
     pthread_mutex_unlock(&s->lock);
     return 0;
 }
@@ -292,6 +298,104 @@ pyri_mem_replace_nodes(pyri_engine *e, const pyri_node_put *puts, size_t n)
         err = pyri_mem_finish(s, &batch, err);
     }
     pthread_mutex_unlock(&s->lock);
+    return err;
+}
+
+/* --- folding ------------------------------------------------------------- */
+
+static uint64_t
+folds_of(pyri_mem_store *s, uint64_t family)
+{
+    uint8_t key[8];
+    pyri_store64_be(key, family);
+    const pyri_mem_entry *e =
+        pyri_mem_find(&s->folds, (pyri_bytes){key, sizeof key});
+    return e ? pyri_load64(e->value.data) : 0;
+}
+
+int
+pyri_mem_folds(pyri_engine *e, pyri_reader *r, uint64_t family, uint64_t *out)
+{
+    (void)r;
+    pyri_mem_store *s = pyri_mem_store_of(e);
+    pthread_mutex_lock(&s->lock);
+    *out = folds_of(s, family);
+    pthread_mutex_unlock(&s->lock);
+    return 0;
+}
+
+void
+pyri_mem_fold_wait(pyri_mem_store *s)
+{
+    while (s->deciding)
+        pthread_cond_wait(&s->decided, &s->lock);
+}
+
+int
+pyri_mem_fold_check(pyri_mem_store *s, const pyri_complete *c)
+{
+    if (c->family == 0 || folds_of(s, c->family) == c->folds)
+        return 0;
+    return pyri_fail(PYR_ENOVERSION, "what version %llu of array %llu lies on "
+                     "was folded meanwhile", (unsigned long long)c->version,
+                     (unsigned long long)c->array);
+}
+
+static int
+fold_locked(pyri_mem_store *s, pyri_fold *f)
+{
+    uint8_t key[8], count[8];
+    pyri_mem_batch batch;
+    pyri_mem_dying *d = new_dying(&f->gone);
+    if (!d)
+        return pyri_fail_nomem("a list of what to erase");
+    int err = pyri_mem_batch_begin(&batch, f->nnodes + 1);
+    if (err == 0) {
+        for (size_t i = 0; i < f->nnodes && err == 0; i++)
+            if (pyri_mem_find(&s->nodes, f->nodes[i].key))
+                err = pyri_mem_batch_put(&batch, &s->nodes, f->nodes[i].key,
+                                         f->nodes[i].value);
+        pyri_store64_be(key, f->family);
+        pyri_store64(count, folds_of(s, f->family) + 1);
+        if (err == 0)
+            err = pyri_mem_batch_put(&batch, &s->folds,
+                                     (pyri_bytes){key, sizeof key},
+                                     (pyri_bytes){count, sizeof count});
+        err = pyri_mem_finish(s, &batch, err);
+    }
+    if (err < 0) {
+        free_dying(d);
+        return err;
+    }
+    for (size_t i = 0; i < f->nblobs; i++) {
+        pyri_mem_blob *blob = &s->blobs[f->blobs[i].blob.ref.a - 1];
+        blob->named = true;
+        blob->array = f->blobs[i].array;
+        blob->version = f->blobs[i].version;
+    }
+    let_die(s, &f->gone, d);
+    return 0;
+}
+
+int
+pyri_mem_fold(pyri_engine *e, pyri_fold *f)
+{
+    pyri_mem_store *s = pyri_mem_store_of(e);
+    pyri_reader *r;
+    int err = e->ops->begin(e, &r);
+    if (err < 0)
+        return err;
+    pthread_mutex_lock(&s->lock);
+    s->deciding = true; /* one at a time: the caller has begun upkeep */
+    pthread_mutex_unlock(&s->lock);
+    err = f->decide(f, r);
+    pthread_mutex_lock(&s->lock);
+    if (err == 0 && f->nnodes)
+        err = fold_locked(s, f);
+    s->deciding = false;
+    pthread_cond_broadcast(&s->decided);
+    pthread_mutex_unlock(&s->lock);
+    e->ops->end(e, r);
     return err;
 }
 

@@ -364,10 +364,9 @@ complete_locked(pyri_mem_store *s, pyri_complete *c)
 {
     head *h = NULL;
     flight *f = NULL;
-    pyri_edit needs = {.array = c->needs_array, .version = c->needs};
     int err = find_flight(s, c->array, c->version, &h, &f);
-    if (err == 0 && c->needs)
-        err = pyri_mem_kept(s, &needs);
+    if (err == 0)
+        err = pyri_mem_fold_check(s, c);
     if (err < 0 || (err = store_version(s, c)) < 0)
         return err;
     f->complete = true;
@@ -386,6 +385,7 @@ pyri_mem_complete(pyri_engine *e, pyri_complete *c)
     if (err < 0)
         return err;
     pthread_mutex_lock(&s->lock);
+    pyri_mem_fold_wait(s);
     err = complete_locked(s, c);
     pthread_mutex_unlock(&s->lock);
     if (err == 0)
@@ -397,7 +397,6 @@ static int
 import_locked(pyri_mem_store *s, pyri_complete *c)
 {
     head *h = NULL;
-    pyri_edit needs = {.array = c->needs_array, .version = c->needs};
     int err = find_head(s, c->array, &h);
     if (err == 0 && (h->n || c->version <= h->latest))
         err = pyri_fail(PYR_EFENCED,
@@ -405,8 +404,8 @@ import_locked(pyri_mem_store *s, pyri_complete *c)
                         "cannot be set",
                         (unsigned long long)c->array,
                         (unsigned long long)c->version);
-    if (err == 0 && c->needs)
-        err = pyri_mem_kept(s, &needs);
+    if (err == 0)
+        err = pyri_mem_fold_check(s, c);
     if (err < 0 || (err = store_version(s, c)) < 0)
         return err;
     h->latest = c->latest = c->version;
@@ -423,6 +422,7 @@ pyri_mem_import(pyri_engine *e, pyri_complete *c)
     if (err < 0)
         return err;
     pthread_mutex_lock(&s->lock);
+    pyri_mem_fold_wait(s);
     err = import_locked(s, c);
     pthread_mutex_unlock(&s->lock);
     if (err == 0)

@@ -1,0 +1,352 @@
+/*
+ * keep/fold_test.c - fragments of kept versions that others hide are written
+ * anew when versions go: nothing that can be asked changes but what the store
+ * takes.
+ */
+#include "keep/ledger.h"
+#include "support/rng.h"
+#include "support/tmp_store.h"
+
+#include "base/fault.h"
+
+#include <pthread.h>
+#include <semaphore.h>
+
+enum { SIDE = 64 };
+
+typedef struct stage {
+    const char *path;
+    pyr_store *store;
+    pyr_array *array;
+} stage;
+
+static const uint64_t zero[2];
+
+static void
+open_stage(stage *s, const char *url)
+{
+    uint64_t shape[2] = {SIDE, SIDE}, chunk[2] = {32, 32};
+    s->path = tmp_fresh("fold");
+    OK(pyr_open_with(url ? url : s->path, PYR_OPEN_CREATE,
+                     &(pyr_store_options){.durability = PYR_DURABILITY_OS,
+                                          .lease_ms = 60000},
+                     &s->store));
+    OK(pyr_create(s->store, "a",
+                  &(pyr_spec){.ndim = 2, .shape = shape, .chunk = chunk,
+                              .type = PYR_U32},
+                  &s->array));
+}
+
+static void
+close_stage(stage *s)
+{
+    pyr_array_close(s->array);
+    pyr_close(s->store);
+    tmp_remove(s->path);
+}
+
+static void
+write_box(pyr_array *a, rng *r, uint64_t most)
+{
+    static uint32_t cells[SIDE * SIDE];
+    uint64_t at[2], size[2];
+    pyr_info info;
+    OK(pyr_array_info(a, PYR_LATEST, &info));
+    for (int d = 0; d < 2; d++) {
+        at[d] = rng_below(r, info.shape[d]);
+        size[d] = rng_from(r, 1, most < info.shape[d] - at[d]
+                                     ? most
+                                     : info.shape[d] - at[d]);
+    }
+    for (uint64_t i = 0; i < size[0] * size[1]; i++)
+        cells[i] = (uint32_t)rng_next(r);
+    OK(pyr_write(a, at, size, cells, NULL));
+}
+
+/* What can be asked of a version: cells, digest, statistics. */
+typedef struct seen {
+    bool there;
+    int digested;
+    unsigned char digest[16];
+    pyr_stats stats;
+    uint32_t cells[SIDE * SIDE];
+} seen;
+
+static void
+look(pyr_array *a, pyr_version v, seen *out)
+{
+    pyr_info info;
+    *out = (seen){.there = pyr_array_info(a, v, &info) == 0};
+    if (!out->there)
+        return;
+    OK(pyr_digest(a, v, out->digest, &out->digested));
+    OK(pyr_read(a, v, zero, info.shape, out->cells));
+    OK(pyr_stat(a, v, zero, info.shape, 0, &out->stats));
+}
+
+static void
+same_as(pyr_array *a, pyr_version v, const seen *was)
+{
+    seen now;
+    look(a, v, &now);
+    if (now.there != was->there ||
+        memcmp(now.cells, was->cells, sizeof now.cells) != 0 ||
+        now.digested != was->digested ||
+        memcmp(now.digest, was->digest, sizeof now.digest) != 0 ||
+        now.stats.sum != was->stats.sum || now.stats.min != was->stats.min ||
+        now.stats.max != was->stats.max)
+        CHECK_NOTE("version %d differs", (int)v);
+}
+
+static void
+nothing_is_harmed(pyr_store *store)
+{
+    pyr_verified found;
+    OK(pyr_verify(store, &(pyr_verify_spec){.deep = true}, &found));
+    CHECK(found.harms == 0 && found.orphan_blobs == 0 &&
+          found.orphan_nodes == 0);
+}
+
+/* Small writes and large ones, lists, resizes; a clone now and then. */
+static void
+live(stage *s, rng *r, int n, pyr_array **clone)
+{
+    for (int i = 0; i < n; i++) {
+        unsigned what = (unsigned)rng_below(r, 20);
+        uint64_t shape[2] = {rng_from(r, SIDE / 2, SIDE),
+                             rng_from(r, SIDE / 2, SIDE)};
+        if (what == 0)
+            OK(pyr_resize(s->array, shape, NULL));
+        else if (what == 1 && !*clone)
+            OK(pyr_clone(s->array, PYR_LATEST, "clone", clone));
+        else if (what < 5 && *clone)
+            write_box(*clone, r, 20);
+        else
+            write_box(s->array, r, what < 8 ? SIDE : 12);
+    }
+}
+
+static void
+forget_some(pyr_array *a, rng *r)
+{
+    pyr_version latest;
+    OK(pyr_latest(a, &latest));
+    for (pyr_version v = 1; v < latest; v++)
+        if (!rng_once_in(r, 6))
+            pyr_forget(a, v, v, 1, 0, NULL); /* the newest stays */
+}
+
+static void
+run_case(const char *url, uint64_t seed, int64_t *folded)
+{
+    stage s;
+    pyr_array *clone = NULL, *both[2];
+    static seen was[2][400];
+    pyr_reclaimed gone;
+    rng r = rng_of(seed);
+    open_stage(&s, url);
+    for (int round = 0; round < 3; round++) {
+        live(&s, &r, 60, &clone);
+        both[0] = s.array;
+        both[1] = clone;
+        for (int k = 0; k < 2 && both[k]; k++) {
+            forget_some(both[k], &r);
+            for (pyr_version v = 0; v < 400; v++)
+                look(both[k], v, &was[k][v]);
+        }
+        OK(pyr_reclaim(s.store, NULL, &gone));
+        *folded += gone.folded;
+        for (int k = 0; k < 2 && both[k]; k++)
+            for (pyr_version v = 0; v < 400; v++)
+                same_as(both[k], v, &was[k][v]);
+        ledger_check(s.store);
+        nothing_is_harmed(s.store);
+    }
+    pyr_array_close(clone);
+    close_stage(&s);
+}
+
+static void
+run_cases(const char *url)
+{
+    int64_t folded = 0;
+    for (uint64_t i = 0; i < by_scale(4, 20, 400); i++)
+        run_case(url, test_seed() + i, &folded);
+    printf("# %lld bytes were folded\n", (long long)folded);
+    CHECK(folded > 0);
+}
+
+static void
+cells_digests_and_statistics_stay_on_files(void)
+{
+    run_cases(NULL);
+}
+
+static void
+cells_digests_and_statistics_stay_in_memory(void)
+{
+    run_cases("mem:");
+}
+
+/* --- who wrote a cell, and what differs ---------------------------------- */
+
+static int
+add_box(void *ctx, int ndim, const uint64_t *offset, const uint64_t *size)
+{
+    uint8_t *map = ctx;
+    (void)ndim;
+    for (uint64_t y = 0; y < size[0]; y++)
+        memset(map + (offset[0] + y) * SIDE + offset[1], 1, size[1]);
+    return 0;
+}
+
+static void
+differences_and_last_changes_hold_as_far_as_versions_are_kept(void)
+{
+    stage s;
+    pyr_reclaimed gone;
+    rng r = rng_of(test_seed());
+    static uint32_t a[SIDE * SIDE], b[SIDE * SIDE];
+    static uint8_t map[SIDE * SIDE];
+    uint64_t shape[2] = {SIDE, SIDE};
+    open_stage(&s, NULL);
+    for (int i = 0; i < 90; i++)
+        write_box(s.array, &r, 14);
+    OK(pyr_forget(s.array, 1, 29, 1, 0, NULL));
+    OK(pyr_forget(s.array, 31, 59, 1, 0, NULL));
+    OK(pyr_reclaim(s.store, NULL, &gone));
+    CHECK(gone.folded > 0);
+    OK(pyr_diff(s.array, 30, 60, add_box, map));
+    OK(pyr_read(s.array, 30, zero, shape, a));
+    OK(pyr_read(s.array, 60, zero, shape, b));
+    for (uint64_t i = 0; i < SIDE * SIDE; i++) {
+        pyr_version v;
+        uint64_t at[2] = {i / SIDE, i % SIDE}, one[2] = {1, 1};
+        CHECK(a[i] == b[i] || map[i]);
+        OK(pyr_last_change(s.array, 60, at, one, &v));
+        CHECK(a[i] == b[i] ? v <= 60 : v > 30 && v <= 60);
+    }
+    close_stage(&s);
+}
+
+/* --- writers at a chosen point ------------------------------------------- */
+
+typedef struct halted {
+    const char *point;
+    pyr_array *array;
+    int err;
+    sem_t there, go;
+    pthread_t thread;
+} halted;
+
+static __thread halted *mine;
+
+static int
+halt(const char *name)
+{
+    halted *h = mine;
+    if (h && h->point && strcmp(name, h->point) == 0) {
+        h->point = NULL; /* once */
+        sem_post(&h->there);
+        sem_wait(&h->go);
+    }
+    return 0;
+}
+
+static void *
+write_one(void *arg)
+{
+    halted *h = arg;
+    uint32_t cells[4] = {1, 2, 3, 4};
+    mine = h;
+    h->err = pyr_write(h->array, (uint64_t[2]){3, 3}, (uint64_t[2]){2, 2},
+                       cells, NULL);
+    return NULL;
+}
+
+/* A writer has looked at leaves that are folded before it is done. */
+static void
+a_version_that_is_being_made_lies_on_the_fold(void)
+{
+    static const char *const points[] = {"write.synced", "write.taken",
+                                         "write.built"};
+    static uint32_t was[SIDE * SIDE], now[SIDE * SIDE];
+    uint64_t shape[2] = {SIDE, SIDE};
+    pyri_fault_hook = halt;
+    for (int i = 0; i < 3; i++) {
+        stage s;
+        pyr_reclaimed gone;
+        rng r = rng_of(test_seed() + (uint64_t)i);
+        open_stage(&s, NULL);
+        for (int k = 0; k < 40; k++)
+            write_box(s.array, &r, 30);
+        OK(pyr_read(s.array, PYR_LATEST, zero, shape, was));
+        halted h = {.point = points[i], .array = s.array};
+        sem_init(&h.there, 0, 0);
+        sem_init(&h.go, 0, 0);
+        REQUIRE(pthread_create(&h.thread, NULL, write_one, &h) == 0);
+        sem_wait(&h.there);
+        OK(pyr_forget(s.array, 0, PYR_LATEST, 1, 0, NULL));
+        OK(pyr_reclaim(s.store, NULL, &gone));
+        CHECK(gone.left == 0 && gone.folded > 0);
+        sem_post(&h.go);
+        pthread_join(h.thread, NULL);
+        CHECK(h.err == 0);
+        for (uint32_t k = 0; k < 4; k++)
+            was[(3 + k / 2) * SIDE + 3 + k % 2] = k + 1;
+        OK(pyr_read(s.array, PYR_LATEST, zero, shape, now));
+        CHECK(memcmp(was, now, sizeof now) == 0);
+        ledger_check(s.store);
+        nothing_is_harmed(s.store);
+        close_stage(&s);
+    }
+    pyri_fault_hook = NULL;
+}
+
+/* A version that is complete, and waits for one before it. */
+static void
+a_version_that_waits_keeps_what_it_lies_on(void)
+{
+    stage s;
+    pyr_reclaimed gone;
+    pyr_status status;
+    static uint32_t now[SIDE * SIDE];
+    uint64_t shape[2] = {SIDE, SIDE};
+    rng r = rng_of(test_seed());
+    pyri_fault_hook = halt;
+    open_stage(&s, NULL);
+    for (int k = 0; k < 40; k++)
+        write_box(s.array, &r, 30);
+    halted low = {.point = "write.taken", .array = s.array};
+    sem_init(&low.there, 0, 0);
+    sem_init(&low.go, 0, 0);
+    REQUIRE(pthread_create(&low.thread, NULL, write_one, &low) == 0);
+    sem_wait(&low.there);
+    pyr_version high;
+    OK(pyr_write_list(s.array,
+                      &(pyr_part){.offset = (uint64_t[2]){40, 3},
+                                  .size = (uint64_t[2]){1, 2},
+                                  .buf = (uint32_t[2]){7, 8}},
+                      1, &(pyr_write_options){.flags = PYR_WRITE_NOWAIT},
+                      &high));
+    OK(pyr_store_status(s.store, &status, NULL, NULL));
+    CHECK(status.in_flight == 2);
+    OK(pyr_forget(s.array, 0, PYR_LATEST, 1, 0, NULL));
+    OK(pyr_reclaim(s.store, NULL, &gone));
+    sem_post(&low.go);
+    pthread_join(low.thread, NULL);
+    CHECK(low.err == 0);
+    OK(pyr_wait(s.array, high, -1));
+    OK(pyr_read(s.array, PYR_LATEST, zero, shape, now));
+    CHECK(now[3 * SIDE + 3] == 1 && now[40 * SIDE + 4] == 8);
+    ledger_check(s.store);
+    nothing_is_harmed(s.store);
+    close_stage(&s);
+    pyri_fault_hook = NULL;
+}
+
+TESTS(T(cells_digests_and_statistics_stay_on_files),
+      T(cells_digests_and_statistics_stay_in_memory),
+      T(differences_and_last_changes_hold_as_far_as_versions_are_kept),
+      T(a_version_that_is_being_made_lies_on_the_fold),
+      T(a_version_that_waits_keeps_what_it_lies_on))
