@@ -4,6 +4,7 @@
 #include "cmd.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 static const char *
 durability_name(pyr_durability d)

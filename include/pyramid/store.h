@@ -8,7 +8,8 @@
  *   pyr_close(store);
  *
  * A store is named by a URL: a path or file:///path is a directory on this
- * machine with no server to start; mem:NAME lives in this process, for tests.
+ * machine with no server to start; rados://POOL[/NAMESPACE][?conf=FILE&user=NAME]
+ * is a namespace of a Ceph pool; mem:NAME lives in this process, for tests.
  * A store may be open in any number of processes and threads at once. A child
  * made by fork() must open the store for itself.
  */
@@ -66,7 +67,7 @@ PYR_API int pyr_arrays(pyr_store *store, pyr_name_fn *each, void *ctx);
 
 /* How a store is, for people and monitors. */
 typedef struct pyr_status {
-    const char    *engine;         /* "file", "mem" */
+    const char    *engine;         /* "file", "mem", "rados" */
     unsigned       format;         /* of what is stored */
     pyr_durability durability;
     unsigned       lease_ms;
@@ -90,7 +91,8 @@ typedef struct pyr_data_dir {
 
 typedef int pyr_data_dir_fn(void *ctx, const pyr_data_dir *dir);
 
-/* Fill *out and call `each` (may be NULL) for every data directory. */
+/* Fill *out and call `each` (may be NULL) for every data directory. A cluster
+ * counts as one: `path` says in words how it is, `segments` counts objects. */
 PYR_API int pyr_store_status(pyr_store *store, pyr_status *out,
                              pyr_data_dir_fn *each, void *ctx);
 

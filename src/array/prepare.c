@@ -439,5 +439,12 @@ pyri_prepare(pyri_draft *d)
     for (size_t i = 0; i < d->n && !many && err == 0; i += step)
         err = prepare_some(d, &snap, i, step);
     pyri_snapshot_close(&snap);
-    return many ? pyri_pool_run(d->n, prepare_chunk, d) : err;
+    if (many)
+        err = pyri_pool_run(d->n, prepare_chunk, d);
+    /* on a cluster it may have been reclaimed under our eyes: do without */
+    if (err == PYR_ECORRUPT &&
+        (err = pyri_snapshot_explain(d->array, d->seen, err)) ==
+            PYR_ENOVERSION)
+        err = 0;
+    return err;
 }

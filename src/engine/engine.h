@@ -43,7 +43,10 @@
 typedef struct pyri_engine pyri_engine;
 
 /* A reader: a lease on everything that it was shown. Not shared by threads;
- * cheap, made for each call of the user, never held while waiting. */
+ * cheap, made for each call of the user, never held while waiting. In one
+ * process it is a moment of the store; on a cluster each answer is of the time
+ * when it was asked for, and only readers of the same process are waited for
+ * before space is given back (engine/rados/README.md). */
 typedef struct pyri_reader pyri_reader;
 
 /* --- records and nodes --------------------------------------------------- */
@@ -119,7 +122,8 @@ typedef struct pyri_blob_put {
  * A range of a blob. `size` bytes at `data` are a view; or, if the caller lends
  * `room` for them and the engine finds that cheaper, a copy in it. With
  * `later` nothing need be read yet: the caller looks only at pages that were
- * `seen`, and gets others again with room for them.
+ * `seen`, and gets others again with room for them. An engine that has read all
+ * of it nevertheless clears `later`.
  *
  * `seen` lets the layers above remember which pages of an aligned blob they
  * have verified: bit `seen_first + i` of the bitmap belongs to page i of the
