@@ -16,8 +16,8 @@ FUZZ_OPTIONS = -Dbuildtype=debugoptimized -Dfuzz=true \
 # Configure build folder $(1) with options $(2), unless it is there already.
 configure = [ -f $(1)/build.ninja ] || $(MESON) setup $(1) $(2)
 
-.PHONY: all demo test bench bench-quick bench-compare soak install clean \
-    format help
+.PHONY: all demo demo-ceph test bench bench-quick bench-compare soak install \
+    clean format help
 all:
 	@tools/install-deps.sh --check build
 	@$(call configure,$(BUILD),--prefix=$(PREFIX))
@@ -27,6 +27,13 @@ demo:
 	@tools/install-deps.sh build
 	@$(MAKE) --no-print-directory all
 	@tools/demo.sh $(BUILD)
+
+demo-ceph:
+	@tools/install-deps.sh ceph
+	@$(call configure,$(BUILD),--prefix=$(PREFIX))
+	@$(MESON) configure $(BUILD) -Drados=enabled -Dobjclass=enabled
+	@$(MESON) compile -C $(BUILD)
+	@tools/demo-ceph.sh $(BUILD)
 
 test:
 	@tools/install-deps.sh test
@@ -70,6 +77,7 @@ format:
 help:
 	@echo 'make                 build into $(BUILD)/'
 	@echo 'make demo            build, then show what Pyramid does'
+	@echo 'make demo-ceph       the same on a small Ceph cluster'
 	@echo 'make test            all tests, also under the sanitizers'
 	@echo 'make bench           measure, beside the alternatives; renews docs/benchmarks.md'
 	@echo 'make bench-quick     a subset of it, a few minutes; both take ONLY="CASE ..."'
@@ -78,4 +86,4 @@ help:
 	@echo 'make install         [PREFIX=/usr/local] [DESTDIR=]'
 	@echo 'make clean           remove build/'
 	@echo 'make format          clang-format all but the public headers'
-	@echo 'demo, test, bench and soak first install the Debian packages they lack.'
+	@echo 'demo, demo-ceph, test, bench and soak first install the Debian packages they lack.'

@@ -407,8 +407,6 @@ typedef struct completing {
     uint32_t epoch;
     const uint8_t *id;
     uint64_t shape[PYRI_HEAD_MAX_DIMS];
-    int needs_kind;
-    uint64_t needs;
     pyri_bytes record;
 } completing;
 
@@ -420,8 +418,6 @@ read_completing(pyri_cursor *in, const pyri_head *h, completing *c)
     c->epoch = pyri_cursor_u32(in);
     c->id = pyri_cursor_take(in, PYRI_CLS_ID);
     take_shape(in, h, c->shape); /* as many axes as the head has */
-    c->needs_kind = pyri_cursor_u8(in);
-    c->needs = pyri_cursor_u64(in);
     c->record = pyri_cursor_str(in);
     return pyri_cursor_done(in);
 }
@@ -479,19 +475,6 @@ publish(pyri_object *o, pyri_head *h)
     return 0;
 }
 
-/* A version of another array stays at least as long as a writer is in flight
- * that began when it was the newest one here. */
-static int
-check_needs(pyri_object *o, const pyri_head *h, const completing *c,
-            uint64_t base)
-{
-    if (c->needs_kind == PYRI_NEEDS_OWN)
-        return pyri_head_kept(o, h, c->needs);
-    if (c->needs_kind == PYRI_NEEDS_OTHER)
-        return base <= c->needs ? 0 : PYRI_CLS_GONE;
-    return 0;
-}
-
 static int
 complete_flight(pyri_object *o, pyri_head *h, const completing *c)
 {
@@ -501,8 +484,6 @@ complete_flight(pyri_object *o, pyri_head *h, const completing *c)
         return err;
     if (f.epoch != c->epoch)
         err = PYRI_CLS_FENCED;
-    if (err == 0)
-        err = check_needs(o, h, c, f.base);
     f.complete = true;
     memcpy(f.shape, c->shape, sizeof f.shape);
     if (err == 0)
@@ -517,12 +498,11 @@ complete_import(pyri_object *o, pyri_head *h, const completing *c)
     if (h->next != h->latest + 1 || c->version <= h->latest ||
         h->reserved != c->version || h->reserved_epoch != c->epoch)
         return PYRI_CLS_FENCED;
-    int err = check_needs(o, h, c, h->latest);
     h->latest = c->version;
     h->next = c->version + 1;
     h->reserved = 0;
     memcpy(h->shape, c->shape, sizeof h->shape);
-    return err;
+    return 0;
 }
 
 int

@@ -65,7 +65,6 @@ enum {
     PYRI_WIRE_NOTE /* in the catalog: there is an array of this id */
 };
 
-enum { PYRI_NEEDS_NONE, PYRI_NEEDS_OWN, PYRI_NEEDS_OTHER };
 enum { PYRI_ENTRY_PUT, PYRI_ENTRY_REPLACE }; /* replace: if it is there */
 enum { PYRI_PAGE_END, PYRI_PAGE_ITEM, PYRI_PAGE_MORE };
 enum { PYRI_V_PUBLISHED = 1, PYRI_V_FOUND = 2, PYRI_V_FORGOTTEN = 4 };

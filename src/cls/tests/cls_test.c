@@ -89,8 +89,6 @@ complete(memory *m, uint64_t version, uint32_t epoch, uint8_t id,
     ask_id(&q, id);
     pyri_buf_u64(&q.in, 10);
     pyri_buf_u64(&q.in, 10);
-    pyri_buf_u8(&q.in, PYRI_NEEDS_NONE);
-    pyri_buf_u64(&q.in, 0);
     ask_text(&q, "record");
     int err = call(m, "complete", &q);
     *latest = pyri_cursor_u64(&q.answer);

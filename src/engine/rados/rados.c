@@ -29,8 +29,10 @@ rados_open(const char *rest, unsigned flags, const pyr_store_options *options,
         return err;
     }
     bool readonly = flags & PYR_OPEN_READONLY;
-    e->base = (pyri_engine){&pyri_engine_rados, readonly, e->site->durability,
-                            e->site->lease_ms};
+    e->base = (pyri_engine){.ops = &pyri_engine_rados,
+                            .readonly = readonly,
+                            .durability = e->site->durability,
+                            .lease_ms = e->site->lease_ms};
     if (!readonly) {
         pthread_mutex_lock(&e->site->lock);
         e->site->writers++;

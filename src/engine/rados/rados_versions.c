@@ -500,10 +500,6 @@ complete_head(pyri_cluster *s, pyri_complete *c, bool import, uint32_t epoch,
     pyri_buf_add(&call.in, id, PYRI_CLS_ID);
     for (int d = 0; d < ndim; d++)
         pyri_buf_u64(&call.in, c->shape[d]);
-    pyri_buf_u8(&call.in, c->needs == 0                ? PYRI_NEEDS_NONE
-                          : c->needs_array == c->array ? PYRI_NEEDS_OWN
-                                                       : PYRI_NEEDS_OTHER);
-    pyri_buf_u64(&call.in, c->needs);
     pyri_buf_varint(&call.in, c->record.size);
     if (c->record.size)
         pyri_buf_add(&call.in, c->record.data, c->record.size);
@@ -561,8 +557,7 @@ store(pyri_cluster *s, pyri_complete *c, bool import, pyri_turn turn)
         pyri_rblobs_undo(s, c, turn.epoch);
     }
     if (err < 0)
-        return fail_version(s, err, c->array, err == PYRI_CLS_GONE
-                                                  ? c->needs : c->version);
+        return fail_version(s, err, c->array, c->version);
     pyri_rblobs_named(s, c->blobs, c->nblobs);
     for (size_t i = 0; i < c->nnodes; i++)
         pyri_rcache_put(s, c->nodes[i].key, c->nodes[i].value);

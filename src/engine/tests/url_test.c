@@ -93,12 +93,30 @@ an_unknown_scheme_is_named_with_the_known_ones(void)
     FAILS(PYR_EINVAL, pyri_engine_parse_url("me:x", &url));
 }
 
+#ifdef PYRI_HAVE_RADOS
 static void
-a_cluster_needs_another_build(void)
+a_cluster_is_a_pool_or_needs_another_build(void)
+{
+    static const char *const bad[] = {
+        "rados:pool",        "rados:",           "rados:///space",
+        "rados://?user=me",  "rados://pool?x=1", "rados://pool?conf=",
+        "rados://pool/%zz",  "rados://pool/%00", "rados://pool/a?user=%2"};
+    OK(pyri_engine_parse_url("rados://pool/space?conf=a&user=b", &url));
+    CHECK(strcmp(url.rest, "//pool/space?conf=a&user=b") == 0);
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        pyri_engine *e;
+        FAILS(PYR_EINVAL, pyri_engine_open(bad[i], 0, NULL, &e));
+        CHECK(e == NULL);
+    }
+}
+#else
+static void
+a_cluster_is_a_pool_or_needs_another_build(void)
 {
     FAILS(PYR_EUNSUPPORTED, pyri_engine_parse_url("rados://pool/space", &url));
     CHECK(strstr(pyr_errmsg(), "no Ceph engine") != NULL);
 }
+#endif
 
 static void
 nothing_and_too_much_are_refused(void)
@@ -130,5 +148,6 @@ TESTS(T(a_plain_path_is_a_directory_whatever_is_in_it), T(a_file_url_is_a_path),
       T(escapes_in_file_urls_are_bytes), T(bad_escapes_are_refused),
       T(a_store_in_memory_has_any_name),
       T(an_unknown_scheme_is_named_with_the_known_ones),
-      T(a_cluster_needs_another_build), T(nothing_and_too_much_are_refused),
+      T(a_cluster_is_a_pool_or_needs_another_build),
+      T(nothing_and_too_much_are_refused),
       T(flags_that_make_no_sense_are_refused))
