@@ -420,13 +420,14 @@ main(int argc, char **argv)
     bench_begin(argc, argv);
     bench_table("Requests of one operation as the array grows",
                 "cells|levels of the tree|read of a cell: nodes|chunks|"
-                "read of a box: nodes|chunks|calls for nodes|"
-                "write of a box: nodes got|calls for nodes|nodes put|"
+                "read of a box: nodes|chunks|read of a box: calls|"
+                "write of a box: nodes got|write of a box: calls|nodes put|"
                 "steps of the version manager");
     for (int e = 7; e <= 18; e++)
         grow(pow(10, e), bench_pick(300, 300, 5));
     bench_note("Arrays of two axes, chunks of 512 x 512 cells, boxes of 1000 x "
-               "1000 at random places; means.");
+               "1000 at random places; means. A call asks for one node or for "
+               "many at once.");
     bench_table("Load of the busiest server",
                 "requests|servers|max/mean|per operation, in all|"
                 "per operation, busiest|operations/s if a server answers "

@@ -232,12 +232,13 @@ def growth_plot(title, lines):
     columns = lines[0]["columns"]
     series = {}
     for i, column in enumerate(columns[2:], 2):
-        if "nodes" in column and "calls" not in column:
+        if column.startswith("read") or column.endswith("calls"):
             series[column] = [(float(r["row"][0]), float(r["row"][i]))
                               for r in lines]
     return "growth.svg", svg.lines(
-        "Tree nodes asked for by one operation", "as the array grows",
-        series, "cells of the array", "nodes", True, False,
+        "What one operation asks of the tree", "nodes, and calls for one node "
+        "or many at once, as the array grows", series, "cells of the array",
+        "requests", True, False,
         strong=("read of a box",))
 
 

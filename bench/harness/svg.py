@@ -93,6 +93,8 @@ class Scale:
 
 
 def tick_text(value):
+    if value >= 1e6 and math.log10(value).is_integer():
+        return f"10^{math.log10(value):.0f}"
     for unit, name in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
         if value >= unit:
             return f"{value / unit:g}{name}"
