@@ -171,7 +171,8 @@ pyri_engine_open(const char *url, unsigned flags,
     if (err < 0 || (err = pyri_engine_parse_url(url, &parsed)) < 0)
         return err;
     char *kernels = NULL;
-    if (options->kernels && !(kernels = pyri_sys_strdup(options->kernels)))
+    if (options && options->kernels &&
+        !(kernels = pyri_sys_strdup(options->kernels)))
         return pyri_fail_nomem("a store");
     err = parsed.ops->open(parsed.rest, flags, options, out);
     assert((err == 0) == (*out != NULL));
