@@ -191,9 +191,10 @@ chunk_hash(uint64_t label, const uint64_t *pos)
 /* A leaf with one fragment that covers the chunk, whose cells differ. */
 static int
 make_leaf(void *ctx, const pyri_touch *touch, uint64_t prev, uint64_t base,
-          pyri_leaf *leaf)
+          const pyri_flat *flat, pyri_leaf *leaf)
 {
     array *a = ctx;
+    (void)flat;
     pyri_frag *f = calloc(1, sizeof *f);
     CHECK(f);
     f->version = a->label + 1;

@@ -81,11 +81,15 @@ typedef struct walk {
 } walk;
 
 static int
-see_leaf(void *ctx, const uint64_t *pos, const pyri_node *leaf)
+see_leaf(void *ctx, const uint64_t *pos, const pyri_node *leaf,
+         const pyri_box *region, uint64_t bits)
 {
     walk *w = ctx;
     pyri_fold_spot spot = {.gone = w->at, .older = w->at};
-    (void)leaf;
+    (void)region;
+    (void)bits;
+    if (!leaf)
+        return 0; /* a region of one value lies on nothing */
     memcpy(spot.pos, pos, (size_t)w->ndim * sizeof *pos);
     int err = pyri_fold_note(w->f, &spot, w->ndim);
     return err < 0 || w->f->n < MANY ? err : pyri_fold_all(w->f, w->out);

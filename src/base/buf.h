@@ -50,7 +50,8 @@ static inline pyri_cursor
 pyri_cursor_of(const void *data, size_t size)
 {
     const uint8_t *at = (const uint8_t *)data;
-    return (pyri_cursor){at, at + size, false};
+    pyri_cursor c = {at, at + size, false}; /* also C++ */
+    return c;
 }
 
 const uint8_t *pyri_cursor_take(pyri_cursor *c, size_t size); /* or NULL */

@@ -21,6 +21,7 @@
  */
 #include "tree/tree.h"
 
+#include "base/bytes.h"
 #include "tree/node_layout.h"
 
 #include <stdlib.h>

@@ -696,6 +696,23 @@ def handlers_are_added_listed_and_removed():
 
 
 @test
+def compute_over_huge_arrays():
+    good("create", "s", "h", "--shape", "31622777,31622777", "--type", "f64",
+         "--fill", "1.5")
+    equal(text("compute", "s", "h", "x*2"), "1\n")
+    equal(parsed("read", "s", "h", "--box", "31622776,4:6")["cells"], [3, 3])
+    stat = parsed("stat", "s", "h")
+    equal((stat["min"], stat["max"], stat["count"], stat["chunks_read"]),
+          (3, 3, 31622777 ** 2, 0))
+    equal(parsed("reduce", "s", "h", "mean(x)")["bytes_read"], 0)
+    equal(text("compute", "s", "h", "x+1", "--box", "0:30000000"), "2\n")
+    equal(parsed("read", "s", "h", "--box", "29999999:30000001,7")["cells"],
+          [4, 3])
+    bad(1, "compute", "s", "h", "x+i0", says="coordinates")
+    good("verify", "s", "--deep")
+
+
+@test
 def reduce_gives_one_value():
     fill_counting()
     cells = [c for row in parsed("read", "s", "t")["cells"] for c in row]

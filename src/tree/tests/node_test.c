@@ -60,6 +60,19 @@ key_of(const inner *i)
 }
 
 static void
+make_flat(const inner *in, rng *r, pyri_entry *e)
+{
+    pyri_flat f = {.label = 1 + rng_below(r, in->own.label),
+                   .bits = rng_below(r, 100),
+                   .shape = {rng_from(r, 1, 1000), rng_next(r) >> 1}};
+    pyri_box region = {.hi = {f.shape[0], 3}};
+    e->level = in->level - 1;
+    e->flat = true;
+    memcpy(e->shape, f.shape, sizeof e->shape);
+    pyri_flat_about(&f, 2, type, 0, &region, &e->about);
+}
+
+static void
 make(inner *in, rng *r)
 {
     const uint64_t pos[2] = {rng_next(r) >> rng_below(r, 64), 3};
@@ -73,6 +86,8 @@ make(inner *in, rng *r)
         e->slot = slot;
         e->level = (int)rng_below(r, (uint64_t)in->level);
         pick_about(r, &e->about);
+        if (rng_once_in(r, 3))
+            make_flat(in, r, e);
     }
     pyri_node_encode(key_of(in), &in->own, type, in->level, in->entries, in->n,
                      &in->bytes);
@@ -89,6 +104,15 @@ check_entry(const inner *in, const pyri_node *node, const pyri_entry *want)
     OK(pyri_node_entry(node, want->slot, type, &e));
     REQUIRE(e.slot == want->slot && e.level == want->level);
     REQUIRE(same_about(&e.about, &want->about));
+    REQUIRE(e.flat == want->flat &&
+            (node->flats >> want->slot & 1) == want->flat);
+    if (e.flat) {
+        pyri_flat f;
+        OK(pyri_node_flat(node, want->slot, &f));
+        REQUIRE(f.label == e.about.label && f.bits == e.about.summary.min);
+        REQUIRE(f.shape[0] == want->shape[0] && e.shape[1] == want->shape[1]);
+        return;
+    }
     pyri_node_child(node, want->slot, &label, &level);
     REQUIRE(label == want->about.label && level == want->level);
     const pyri_summary *s = &want->about.summary;

@@ -291,4 +291,63 @@ same_sum(const pyri_summary *a, const pyri_summary *b)
            (a->count == 0 || (a->min == b->min && a->max == b->max));
 }
 
+static void
+shown_of(const world *w, uint64_t label, const uint64_t *pos, pyri_box *out)
+{
+    const version *v = &w->v[label];
+    pyri_box shape = {.lo = {0}};
+    memcpy(shape.hi, v->shape, sizeof v->shape);
+    pyri_grid_domain(&v->grid, 0, pos, out);
+    pyri_box_intersect(w->ndim, out, &shape, out);
+}
+
+/* Is that whose leaf version `v` has? Flats leave out what was cut off. */
+static bool
+is_writer(const world *w, uint64_t label, uint64_t v, uint64_t chunk)
+{
+    return label == w->v[v].writer[chunk] || (w->flats && label == 0);
+}
+
+/* --- flats --------------------------------------------------------------- */
+
+/* Some of the touches become sheets. */
+static inline size_t
+sheets_of(world *w, const version *v, pyri_build *b, pyri_sheet *sheets)
+{
+    size_t n = 0, kept = 0;
+    for (size_t i = 0; i < b->ntouches; i++) {
+        if (!rng_once_in(&w->r, 2)) {
+            b->touches[kept++] = b->touches[i];
+            continue;
+        }
+        sheets[n] = (pyri_sheet){.bits = b->label};
+        REQUIRE(pyri_grid_shown(&v->grid, 0, b->touches[i].pos,
+                                &sheets[n].box));
+        n++;
+    }
+    b->ntouches = kept;
+    w->sheets += (int)n;
+    uint64_t nodes;
+    OK(pyri_sheets_nodes(b->grid, sheets, n, 1000, &nodes));
+    CHECK(n ? nodes >= 1 : nodes == 0);
+    return n;
+}
+
+static inline void
+sum_flat(const pyri_tree *t, const pyri_node *node, unsigned slot,
+         int level, const uint64_t *pos, pyri_summary *s)
+{
+    pyri_flat f;
+    pyri_box domain, shown, inside_;
+    uint64_t cells = 0;
+    OK(pyri_node_flat(node, slot, &f));
+    pyri_grid_domain(t->grid, level, pos, &domain);
+    if (pyri_flat_shown(&f, t->form, &domain, &shown))
+        cells = pyri_box_cells(t->grid->ndim, &shown);
+    pyri_summary_add_same(s, type, 0, f.bits, cells);
+    if (pyri_grid_shown(t->grid, level, pos, &inside_))
+        pyri_summary_add_same(s, type, 0, 0,
+                              pyri_box_cells(t->grid->ndim, &inside_) - cells);
+}
+
 #endif
