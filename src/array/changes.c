@@ -1,7 +1,7 @@
 /*
  * array/changes.c - what differs between snapshots, and who changed it last.
  */
-#include "array/chain.h"
+#include "array/shows.h"
 
 #include "base/checked.h"
 
@@ -138,6 +138,10 @@ wrote(asking *q, const pyri_frag *f, const pyri_box *box, bool *out)
     *out = true;
     if (!f->masked)
         return 0;
+    if (f->fold) /* of versions that have gone: its mask tells */
+        return f->kind == PYRI_FRAG_SAME
+                   ? 0
+                   : pyri_mask_overlaps(q->a, q->reader, f, box, out);
     int err = pyri_engine_get_version(
         q->a->engine, q->reader,
         pyri_lineage_owner(&q->a->schema.lineage, f->version), f->version,

@@ -182,3 +182,27 @@ pyri_shows_mask(const pyri_shows *s, const pyri_box *bounds, const bool *of,
     } while (next_row(s->ndim, bounds, at));
     return set;
 }
+
+int
+pyri_mask_overlaps(const pyri_array *a, pyri_reader *r, const pyri_frag *f,
+                   const pyri_box *box, bool *out)
+{
+    int ndim = a->schema.ndim, last = ndim - 1;
+    uint64_t at[PYR_MAX_DIMS];
+    const uint8_t *mask;
+    pyri_buf room = {0};
+    pyri_box part;
+    *out = false;
+    if (!pyri_box_intersect(ndim, &f->box, box, &part))
+        return 0;
+    int err = get_mask(a, r, f, &room, &mask);
+    memcpy(at, part.lo, sizeof at);
+    if (err == 0)
+        do {
+            uint64_t bit = index_of(ndim, &f->box, at);
+            for (uint64_t i = part.lo[last]; i < part.hi[last]; i++, bit++)
+                *out |= mask[bit / 8] >> (bit % 8) & 1;
+        } while (!*out && next_row(ndim, &part, at));
+    pyri_buf_fini(&room);
+    return err;
+}

@@ -37,4 +37,8 @@ void pyri_shows_fini(pyri_shows *s);
 uint64_t pyri_shows_mask(const pyri_shows *s, const pyri_box *bounds,
                          const bool *of, uint8_t *mask);
 
+/* Has a masked fragment any cell of the box? Reads its mask. */
+int pyri_mask_overlaps(const pyri_array *a, pyri_reader *r, const pyri_frag *f,
+                       const pyri_box *box, bool *out);
+
 #endif
