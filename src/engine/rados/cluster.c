@@ -219,6 +219,41 @@ connect_to(pyri_cluster *s, const address *a)
     return 0;
 }
 
+typedef struct connecting {
+    pyri_cluster *s;
+    const address *a;
+    int err;
+    char text[1024];
+} connecting;
+
+static void *
+connect_in_thread(void *arg)
+{
+    connecting *c = arg;
+    c->err = connect_to(c->s, c->a);
+    if (c->err < 0)
+        snprintf(c->text, sizeof c->text, "%s", pyr_errmsg());
+    return NULL;
+}
+
+/*
+ * librados draws the number by which OSDs tell clients apart from a generator
+ * of the calling thread. Children of a process that has connected once would
+ * all draw the same one, and be taken for each other. A new thread has a new
+ * generator.
+ */
+static int
+connect_afresh(pyri_cluster *s, const address *a)
+{
+    pthread_t thread;
+    connecting c = {.s = s, .a = a};
+    int errnum = pthread_create(&thread, NULL, connect_in_thread, &c);
+    if (errnum)
+        return pyri_fail_errno(errnum, "a thread");
+    pthread_join(thread, NULL);
+    return c.err < 0 ? pyri_fail(c.err, "%s", c.text) : 0;
+}
+
 /* --- the marker ---------------------------------------------------------- */
 
 /* "pyramid", format (1), durability (1), lease (4). */
@@ -376,7 +411,7 @@ open_site(const char *url, unsigned flags, const pyr_store_options *options,
         return pyri_fail_nomem("a store");
     int err = parse(url, &a);
     if (err == 0)
-        err = connect_to(a.s, &a);
+        err = connect_afresh(a.s, &a);
     if (err == 0)
         err = find_store(a.s, flags, options);
     if (err < 0) {
