@@ -175,35 +175,13 @@ configure(pyri_cluster *s, const address *a)
     return 0;
 }
 
-static void *
-connect_in_thread(void *cluster)
-{
-    return (void *)(intptr_t)rados_connect(cluster);
-}
-
-/* Ceph tells clients apart by a random number, which librados draws from a
- * generator of the thread that connects. Children of fork() have copies of
- * their parent's: they would draw the same number, and take each other's
- * connections away. A thread of its own has a fresh one. */
-static int
-connect_apart(rados_t cluster)
-{
-    pthread_t thread;
-    void *result;
-    int errnum = pthread_create(&thread, NULL, connect_in_thread, cluster);
-    if (errnum)
-        return -errnum;
-    pthread_join(thread, &result);
-    return (int)(intptr_t)result;
-}
-
 static int
 connect_to(pyri_cluster *s, const address *a)
 {
     int err = configure(s, a);
     if (err < 0)
         return err;
-    if ((err = connect_apart(s->cluster)) < 0)
+    if ((err = rados_connect(s->cluster)) < 0)
         return pyri_fail(err == -EACCES || err == -EPERM ? PYR_EREADONLY
                                                          : PYR_EIO,
                          "cannot connect to the cluster as client.%s: %s",
