@@ -381,11 +381,24 @@ typedef struct versions {
     pyri_kin *k;
 } versions;
 
+/* The record of the first version is that of the array. */
+static int
+misplaced(pyri_verifier *v, pyri_kin *k)
+{
+    k->lost = true;
+    return v->forgotten ? 0
+                        : pyri_verify_harm(v, k->array->name, 0, 0, NULL,
+                                           "the record of a version is under "
+                                           "another one's number");
+}
+
 static int
 see_version(void *ctx, uint64_t label, const pyri_version_get *get)
 {
     versions *x = ctx;
     pyri_record record;
+    if (label <= x->k->array->first)
+        return misplaced(x->v, x->k);
     if (get->forgotten != x->v->forgotten || label > x->k->head)
         return 0;
     int err = pyri_record_decode(get->record, &record);
@@ -433,9 +446,9 @@ walk_array(pyri_verifier *v, pyri_kin *k)
         if (err == 0 && !gone)
             err = walk_version(v, k, a->first, NULL);
     }
-    if (err == 0 && k->head > a->first)
-        err = pyri_engine_scan_versions(v->e, v->r, a->id, a->first + 1,
-                                        k->head, see_version, &x);
+    if (err == 0)
+        err = pyri_engine_scan_versions(v->e, v->r, a->id, 0, k->head,
+                                        see_version, &x);
     if (pyri_is_harm(err))
         err = lose_version(v, k, k->head);
     return err;

@@ -98,6 +98,8 @@ typedef struct asking {
 static void
 tell(asking *q, int err, bool right)
 {
+    if (err < 0 && getenv("PYR_TEST_VERBOSE"))
+        fprintf(stderr, "# refused: %s\n", pyr_errmsg());
     q->refused |= err < 0;
     q->wrong |= err == 0 && !right;
 }

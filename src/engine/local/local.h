@@ -246,6 +246,8 @@ int pyri_dense(pyri_site *s);
 
 /* PYR_ECORRUPT if LMDB would be led astray. */
 int pyri_pages_check(pyri_site *s);
+/* The same, of the pages that LMDB searches when its databases are opened. */
+int pyri_pages_names(pyri_site *s);
 /* The same, by what never changes in its first two pages, before it opens the
  * file; `dir` is the directory. */
 int pyri_pages_glance(const char *dir);

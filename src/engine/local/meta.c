@@ -82,8 +82,8 @@ open_all(pyri_site *s, bool may_write)
 {
     MDB_txn *txn;
     bool lost;
-    int err = pyri_env_read(s->meta, &txn);
-    if (err < 0)
+    int err = pyri_pages_names(s);
+    if (err < 0 || (err = pyri_env_read(s->meta, &txn)) < 0)
         return err;
     err = open_databases(s, txn, 0, &lost);
     if (err == 0)

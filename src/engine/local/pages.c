@@ -51,7 +51,15 @@ typedef struct checking {
     uint64_t last;  /* number of the last page */
     uint8_t *seen;  /* a bit for each */
     bool free_list; /* in the tree of free pages */
+    const char *only; /* look at the pages on the way to this key, and no
+                         further; or NULL: all */
 } checking;
+
+/* Keys of a page are not below `from`, and below `to`: entries of pages above
+ * it, or NULL. */
+typedef struct limits {
+    const uint8_t *from, *to;
+} limits;
 
 typedef struct tree_root {
     unsigned depth;
@@ -79,6 +87,8 @@ mark(checking *c, uint64_t page)
 {
     if (page < 2 || page > c->last)
         return damaged(page, "is outside the file, and is linked to");
+    if (c->only)
+        return 0;
     if (c->seen[page / 8] >> (page % 8) & 1)
         return damaged(page, "is in two places");
     c->seen[page / 8] |= (uint8_t)(1u << (page % 8));
@@ -132,7 +142,8 @@ check_free_far(checking *c, uint64_t first, uint64_t size)
 
 /* --- branches and leaves ------------------------------------------------- */
 
-static int check_tree(checking *c, tree_root t, uint64_t page, unsigned depth);
+static int check_tree(checking *c, tree_root t, uint64_t page, unsigned depth,
+                      limits lim);
 
 static tree_root
 root_of(const uint8_t *db)
@@ -147,7 +158,7 @@ check_root(checking *c, tree_root t)
         return t.depth == 0 ? 0 : damaged(0, "has a damaged root");
     if (t.depth == 0 || t.depth > MAX_DEPTH)
         return damaged(t.root, "is a root of a damaged depth");
-    return check_tree(c, t, t.root, 1);
+    return check_tree(c, t, t.root, 1, (limits){NULL, NULL});
 }
 
 static int
@@ -161,6 +172,8 @@ check_value(checking *c, uint64_t page, const uint8_t *entry, size_t room)
         return damaged(page, "has an entry of a kind that is not known");
     if (ENTRY + key + (flags & BIG ? 8 : size) > room)
         return damaged(page, "has an entry that leaves it");
+    if (c->only)
+        return 0;
     if (flags & DATABASE)
         return size == DB_SIZE && !c->free_list
                    ? check_root(c, root_of(value))
@@ -174,6 +187,13 @@ check_value(checking *c, uint64_t page, const uint8_t *entry, size_t room)
                        : check_free(c, page, value, size);
 }
 
+static int
+compare_keys(const uint8_t *a, size_t an, const uint8_t *b, size_t bn)
+{
+    int order = memcmp(a, b, an < bn ? an : bn);
+    return order ? order : (an > bn) - (an < bn);
+}
+
 /* Keys of free lists are numbers, of others bytes. */
 static bool
 in_order(const checking *c, const uint8_t *a, const uint8_t *b)
@@ -182,41 +202,78 @@ in_order(const checking *c, const uint8_t *a, const uint8_t *b)
     if (c->free_list)
         return an == 8 && bn == 8 &&
                pyri_load64(a + ENTRY) < pyri_load64(b + ENTRY);
-    int order = memcmp(a + ENTRY, b + ENTRY, an < bn ? an : bn);
-    return order < 0 || (order == 0 && an < bn);
+    return compare_keys(a + ENTRY, an, b + ENTRY, bn) < 0;
+}
+
+/* Is the entry where a search for its key leads? */
+static bool
+in_limits(const checking *c, limits lim, const uint8_t *entry)
+{
+    return (!lim.from || !in_order(c, entry, lim.from)) &&
+           (!lim.to || in_order(c, entry, lim.to));
+}
+
+/* Would a search for the key go below this entry of a branch? */
+static bool
+leads_to(const checking *c, limits lim)
+{
+    size_t n = strlen(c->only);
+    const uint8_t *key = (const uint8_t *)c->only;
+    return (!lim.from || compare_keys(key, n, lim.from + ENTRY,
+                                      pyri_load16(lim.from + 6)) >= 0) &&
+           (!lim.to || compare_keys(key, n, lim.to + ENTRY,
+                                    pyri_load16(lim.to + 6)) < 0);
+}
+
+/* Are the entries inside the page, in order, and where they belong? The first
+ * key of a branch is not looked at, and may be empty. */
+static int
+check_places(const checking *c, const uint8_t *p, uint64_t page, bool leaf,
+             limits lim)
+{
+    unsigned lower = pyri_load16(p + 12), upper = pyri_load16(p + 14);
+    const uint8_t *before = NULL;
+    for (unsigned at = HEAD; at < lower; at += 2) {
+        unsigned where = pyri_load16(p + at);
+        const uint8_t *entry = p + where;
+        bool mute = !leaf && at == HEAD;
+        if (where < upper || where + ENTRY > c->psize || where % 2 ||
+            ENTRY + (size_t)pyri_load16(entry + 6) > c->psize - where)
+            return damaged(page, "has an entry that leaves it");
+        if ((before && !in_order(c, before, entry)) ||
+            (!mute && !in_limits(c, lim, entry)))
+            return damaged(page, "has keys out of order");
+        before = mute ? NULL : entry;
+    }
+    return 0;
 }
 
 static int
 check_entries(checking *c, tree_root t, const uint8_t *p, uint64_t page,
-              unsigned depth)
+              unsigned depth, limits lim)
 {
-    unsigned lower = pyri_load16(p + 12), upper = pyri_load16(p + 14);
+    unsigned lower = pyri_load16(p + 12);
     bool leaf = depth == t.depth;
-    const uint8_t *before = NULL;
-    int err = 0;
+    int err = check_places(c, p, page, leaf, lim);
     for (unsigned at = HEAD; at < lower && err == 0; at += 2) {
-        unsigned where = pyri_load16(p + at);
-        const uint8_t *entry = p + where;
-        if (where < upper || where + ENTRY > c->psize || where % 2 ||
-            ENTRY + (size_t)pyri_load16(entry + 6) > c->psize - where)
-            return damaged(page, "has an entry that leaves it");
-        if (before && !(at == HEAD + 2 && !leaf) && !in_order(c, before, entry))
-            return damaged(page, "has keys out of order");
-        before = entry; /* the first key of a branch is not looked at */
+        const uint8_t *entry = p + pyri_load16(p + at);
         if (leaf) {
-            err = check_value(c, page, entry, c->psize - where);
-        } else {
-            uint64_t child = pyri_load16(entry) |
-                             (uint64_t)pyri_load16(entry + 2) << 16 |
-                             (uint64_t)pyri_load16(entry + 4) << 32;
-            err = check_tree(c, t, child, depth + 1);
+            err = check_value(c, page, entry, c->psize - (size_t)(entry - p));
+            continue;
         }
+        uint64_t child = pyri_load16(entry) |
+                         (uint64_t)pyri_load16(entry + 2) << 16 |
+                         (uint64_t)pyri_load16(entry + 4) << 32;
+        limits inner = {at == HEAD ? lim.from : entry,
+                        at + 2 < lower ? p + pyri_load16(p + at + 2) : lim.to};
+        if (!c->only || leads_to(c, inner))
+            err = check_tree(c, t, child, depth + 1, inner);
     }
     return err;
 }
 
 static int
-check_tree(checking *c, tree_root t, uint64_t page, unsigned depth)
+check_tree(checking *c, tree_root t, uint64_t page, unsigned depth, limits lim)
 {
     int err = mark(c, page);
     if (err < 0)
@@ -234,7 +291,7 @@ check_tree(checking *c, tree_root t, uint64_t page, unsigned depth)
     else if (lower <= HEAD || lower % 2 || lower > upper || upper > c->psize)
         err = damaged(page, "has a damaged head");
     else
-        err = check_entries(c, t, p, page, depth);
+        err = check_entries(c, t, p, page, depth, lim);
 out:
     free(p);
     return err;
@@ -278,8 +335,9 @@ find_meta(const checking *c, uint64_t id, uint8_t *meta, bool *found)
     return err;
 }
 
-int
-pyri_pages_check(pyri_site *s)
+/* Call `look` with the page that describes the snapshot of a transaction. */
+static int
+with_meta(pyri_site *s, int (*look)(checking *c, const uint8_t *meta))
 {
     uint8_t meta[MAX_PAGE];
     checking c = {.fd = -1};
@@ -296,10 +354,35 @@ pyri_pages_check(pyri_site *s)
             return err;
         err = find_meta(&c, mdb_txn_id(txn), meta, &found);
         if (err == 0 && found)
-            err = check_snapshot(&c, meta);
+            err = look(&c, meta);
         mdb_txn_abort(txn);
     }
     return err;
+}
+
+int
+pyri_pages_check(pyri_site *s)
+{
+    return with_meta(s, check_snapshot);
+}
+
+static int
+check_names(checking *c, const uint8_t *meta)
+{
+    static const char *const names[] = {"tree", "records", "blobs", "limbo"};
+    int err = 0;
+    c->last = pyri_load64(meta + META_DBS + 2 * DB_SIZE);
+    for (size_t i = 0; i < sizeof names / sizeof *names && err == 0; i++) {
+        c->only = names[i];
+        err = check_root(c, root_of(meta + META_DBS + DB_SIZE));
+    }
+    return err;
+}
+
+int
+pyri_pages_names(pyri_site *s)
+{
+    return with_meta(s, check_names);
 }
 
 /* --- before it is opened ------------------------------------------------- */
