@@ -423,10 +423,24 @@ has_value(pyri_engine *e, pyri_reader *r, const uint8_t *key,
     return get.found && same(get.value, value);
 }
 
+/* NULL: the engine says that it does not fold. */
+static pyri_engine *
+fresh_that_folds(void)
+{
+    pyri_engine *e = fresh_with_array();
+    if (pyri_engine_can_fold(e))
+        return e;
+    printf("# it does not fold\n");
+    pyri_engine_close(e);
+    return NULL;
+}
+
 static void
 a_fold_changes_nodes_and_what_they_name_at_once(void)
 {
-    pyri_engine *e = fresh_with_array();
+    pyri_engine *e = fresh_that_folds();
+    if (!e)
+        return;
     held h = publish_held(e, ARRAY);
     folding x = {.e = e, .h = &h};
     blob fresh;
@@ -446,7 +460,9 @@ a_fold_changes_nodes_and_what_they_name_at_once(void)
 static void
 a_fold_that_finds_nothing_to_do_changes_nothing(void)
 {
-    pyri_engine *e = fresh_with_array();
+    pyri_engine *e = fresh_that_folds();
+    if (!e)
+        return;
     held h = publish_held(e, ARRAY);
     folding x = {.e = e, .h = &h, .empty = true};
     blob fresh;
@@ -459,7 +475,9 @@ a_fold_that_finds_nothing_to_do_changes_nothing(void)
 static void
 a_version_that_was_begun_before_a_fold_stores_nothing(void)
 {
-    pyri_engine *e = fresh_with_array();
+    pyri_engine *e = fresh_that_folds();
+    if (!e)
+        return;
     held first = publish_held(e, ARRAY);
     folding x = {.e = e, .h = &first};
     blob fresh;
