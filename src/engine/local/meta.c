@@ -533,6 +533,8 @@ seek_version(MDB_cursor *cursor, uint64_t array, uint64_t *version, bool down,
             return 0;
         }
         uint64_t at = pyri_load64_be((const uint8_t *)k.mv_data + 8);
+        if (down ? at > *version : at < *version)
+            return pyri_env_torn(); /* keys out of order: no end */
         if (at == *version) { /* nodes without a record: skip them */
             if (at == (down ? 0 : UINT64_MAX)) {
                 *more = false;
