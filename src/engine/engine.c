@@ -260,6 +260,8 @@ pyri_engine_edit(pyri_engine *e, const pyri_edit *edits, size_t n)
             assert(edits[i].ndim >= 1 && edits[i].ndim <= PYR_MAX_DIMS);
         else if (edits[i].kind < PYRI_EDIT_ARRAY)
             assert(key_fits(edits[i].key));
+        else if (edits[i].kind == PYRI_EDIT_MARK && !e->ops->marked)
+            return pyri_fail(PYR_EINVAL, "this engine keeps no marks");
     int err = check_writable(e, "change the catalog");
     return err < 0 ? err : e->ops->edit(e, edits, n);
 }
