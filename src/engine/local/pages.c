@@ -22,6 +22,7 @@
 #include "base/sys.h"
 #include "engine/local/env.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -78,6 +79,9 @@ read_page(const checking *c, uint64_t page, uint8_t *out)
 {
     ssize_t n = pyri_io_pread(c->fd, out, c->psize,
                                (off_t)(page * c->psize));
+    if (n < 0)
+        return pyri_fail_errno(errno, "meta/data.mdb: page %llu",
+                               (unsigned long long)page);
     return n == (ssize_t)c->psize ? 0 : damaged(page, "cannot be read");
 }
 
