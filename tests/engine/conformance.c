@@ -12,6 +12,7 @@
 #include "engine/processes.h"
 #include "engine/records.h"
 #include "engine/upkeep.h"
+#include "engine/folds.h"
 #include "engine/versions.h"
 
 #include <ftw.h>
