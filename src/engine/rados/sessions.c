@@ -234,7 +234,7 @@ pyri_sessions_there(pyri_cluster *s, const uint64_t *numbers, size_t n,
 static int
 sweep_one(pyri_cluster *s, uint64_t number, pyri_settled *out)
 {
-    uint64_t used;
+    uint64_t used = 0;
     int err = session_call(s, PYRI_SESSION_EXPIRE, number, 0, &used);
     if (err == PYRI_CLS_BUSY || err == PYRI_CLS_FENCED)
         return 0; /* it lives after all, or has ended */
