@@ -70,7 +70,7 @@ static int
 store(pyri_site *s, MDB_txn *txn, pyri_fold *f)
 {
     uint8_t key[FOLDS_KEY], value[8];
-    uint64_t count;
+    uint64_t count = 0;
     int err = 0;
     for (size_t i = 0; i < f->nblobs && err == 0; i++) {
         pyri_complete c = named_by(&f->blobs[i]);
