@@ -34,7 +34,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         MUST(pyr_errmsg()[0] != 0);
     } else {
         MUST(strlen(url.rest) <= strlen(text));
-        MUST(url.ops == &pyri_engine_local || url.ops == &pyri_engine_mem);
+        MUST(url.ops == &pyri_engine_local || url.ops == &pyri_engine_mem ||
+             strcmp(url.ops->scheme, "rados") == 0);
         if (url.ops == &pyri_engine_local) {
             MUST(url.rest[0] != 0);
             escape_all(url.rest);
