@@ -68,7 +68,8 @@ sort_places(pyri_places *p)
     size_t kept = 0;
     if (p->n < 2)
         return;
-    qsort(p->pos, p->n, sizeof *p->pos, compare_places);
+    if (p->n)
+        qsort(p->pos, p->n, sizeof *p->pos, compare_places);
     for (size_t i = 0; i < p->n; i++)
         if (kept == 0 || compare_places(p->pos[kept - 1], p->pos[i]) != 0)
             memmove(p->pos[kept++], p->pos[i], sizeof *p->pos);
@@ -116,7 +117,8 @@ join(joint *list, size_t n, int axis)
     size_t kept = 0;
     for (size_t i = 0; i < n; i++)
         list[i].axis = axis;
-    qsort(list, n, sizeof *list, compare_joints);
+    if (n)
+        qsort(list, n, sizeof *list, compare_joints);
     for (size_t i = 0; i < n; i++)
         if (kept && may_join(&list[kept - 1], &list[i]))
             list[kept - 1].box.hi[axis] = list[i].box.hi[axis];

@@ -544,7 +544,8 @@ pyri_build_run(pyri_build *b)
     int err;
     for (size_t i = 0; i < b->ntouches; i++)
         pyri_grid_code(b->grid, b->touches[i].pos, b->touches[i].code);
-    qsort(b->touches, b->ntouches, sizeof *b->touches, compare);
+    if (b->ntouches)
+        qsort(b->touches, b->ntouches, sizeof *b->touches, compare);
     j.rivals = pyri_sys_calloc(rows * (b->nrivals + 1), sizeof *j.rivals);
     if (!j.rivals)
         return pyri_fail_nomem("the nodes of a version");
