@@ -385,8 +385,7 @@ list_touches(making *m)
     if (err < 0 || m->d->claim.n < 2 || m->ntouches < 2)
         return err;
     size_t kept = 0;
-    if (m->ntouches)
-        qsort(m->touches, m->ntouches, sizeof *m->touches, compare_touches);
+    qsort(m->touches, m->ntouches, sizeof *m->touches, compare_touches);
     for (size_t i = 0; i < m->ntouches; i++)
         if (kept == 0 ||
             compare_touches(&m->touches[kept - 1], &m->touches[i]) != 0)

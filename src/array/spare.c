@@ -68,8 +68,7 @@ sort_places(pyri_places *p)
     size_t kept = 0;
     if (p->n < 2)
         return;
-    if (p->n)
-        qsort(p->pos, p->n, sizeof *p->pos, compare_places);
+    qsort(p->pos, p->n, sizeof *p->pos, compare_places);
     for (size_t i = 0; i < p->n; i++)
         if (kept == 0 || compare_places(p->pos[kept - 1], p->pos[i]) != 0)
             memmove(p->pos[kept++], p->pos[i], sizeof *p->pos);
