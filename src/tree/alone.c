@@ -43,16 +43,6 @@ typedef struct seeking {
 
 /* --- the node of a tree at a place --------------------------------------- */
 
-/* Do both grids divide space alike up to this level? */
-static bool
-same_order(const pyri_grid *a, const pyri_grid *b, int level)
-{
-    int n = level * PYRI_FAN_BITS;
-    n = n < a->norder ? n : a->norder;
-    n = n < b->norder ? n : b->norder;
-    return memcmp(a->axis, b->axis, (size_t)n) == 0;
-}
-
 /* The chunk in the low corner of a node. */
 static void
 corner(const pyri_grid *g, int level, const uint64_t *pos, uint64_t *chunk)
@@ -88,22 +78,22 @@ get_node(neighbour *n, uint64_t label, int level, const uint64_t *pos,
     return err;
 }
 
-/* The label of the node that a tree has at a place, as `g` counts places; 0 if
- * there is none of that very name. */
+/* The label of the node that a tree has under a level and position; 0 if there
+ * is none of that very name. How the other tree divides space does not matter:
+ * a node that was made before they parted is in both under one name. */
 static int
-label_at(neighbour *n, const pyri_grid *g, int level, const uint64_t *pos,
-         uint64_t *out)
+label_at(neighbour *n, int level, const uint64_t *pos, uint64_t *out)
 {
     const pyri_tree *t = n->t;
     uint64_t chunk[PYR_MAX_DIMS], at[PYR_MAX_DIMS], code[PYRI_CODE_WORDS];
     uint64_t label = t->root;
     int stored = t->root_level, here = t->grid->levels;
     *out = 0;
-    if (!same_order(g, t->grid, level) || level > here)
+    if (level > here)
         return 0;
-    corner(g, level, pos, chunk);
+    corner(t->grid, level, pos, chunk);
     place_at(t->grid, here, chunk, at);
-    for (int d = 0; d < g->ndim; d++)
+    for (int d = 0; d < t->grid->ndim; d++)
         if (at[d])
             return 0; /* outside of that grid */
     pyri_grid_code(t->grid, chunk, code);
@@ -125,7 +115,7 @@ label_at(neighbour *n, const pyri_grid *g, int level, const uint64_t *pos,
     }
     place_at(t->grid, level, chunk, at);
     if (label && stored == level &&
-        memcmp(at, pos, (size_t)g->ndim * sizeof *at) == 0)
+        memcmp(at, pos, (size_t)t->grid->ndim * sizeof *at) == 0)
         *out = label;
     return 0;
 }
@@ -145,7 +135,7 @@ is_shared(const seeking *s, int level, const uint64_t *pos, uint64_t label,
     *shared = s->older && label <= s->older_label;
     for (size_t i = 0; i < s->nothers && !*shared; i++) {
         uint64_t theirs;
-        int err = label_at(&s->others[i], s->t->grid, level, pos, &theirs);
+        int err = label_at(&s->others[i], level, pos, &theirs);
         if (err < 0 && err != PYR_ECORRUPT)
             return err;
         *shared = err < 0 || (theirs == label &&
@@ -269,10 +259,10 @@ hold_neighbours(const seeking *s, const uint64_t *pos, holding *h)
     uint64_t label;
     int err = 0;
     if (s->older &&
-        (err = label_at(s->older, s->t->grid, 0, pos, &label)) == 0)
+        (err = label_at(s->older, 0, pos, &label)) == 0)
         err = hold_chunk(h, s->older->t, pos, label);
     for (size_t i = 0; i < s->nothers && err == 0; i++)
-        if ((err = label_at(&s->others[i], s->t->grid, 0, pos, &label)) == 0)
+        if ((err = label_at(&s->others[i], 0, pos, &label)) == 0)
             err = hold_chunk(h, s->others[i].t, pos, label);
     return err;
 }
