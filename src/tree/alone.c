@@ -12,6 +12,7 @@
  */
 #include "tree/tree.h"
 
+#include "base/room.h"
 #include "base/sys.h"
 
 #include <string.h>
@@ -43,27 +44,11 @@ typedef struct seeking {
 
 /* --- the node of a tree at a place --------------------------------------- */
 
-/* The chunk in the low corner of a node. */
-static void
-corner(const pyri_grid *g, int level, const uint64_t *pos, uint64_t *chunk)
-{
-    memset(chunk, 0, PYR_MAX_DIMS * sizeof *chunk);
-    for (int d = 0; d < g->ndim; d++)
-        chunk[d] = g->shift[level][d] < 64 ? pos[d] << g->shift[level][d] : 0;
-}
-
-static void
-place_at(const pyri_grid *g, int level, const uint64_t *chunk, uint64_t *pos)
-{
-    memset(pos, 0, PYR_MAX_DIMS * sizeof *pos);
-    for (int d = 0; d < g->ndim; d++)
-        pos[d] = g->shift[level][d] < 64 ? chunk[d] >> g->shift[level][d] : 0;
-}
-
 static int
-get_node(neighbour *n, uint64_t label, int level, const uint64_t *pos,
+get_node(void *ctx, uint64_t label, int level, const uint64_t *pos,
          pyri_node *out)
 {
+    neighbour *n = ctx;
     last_node *last = &n->last[level];
     int err = 0;
     if (last->label != label || memcmp(last->pos, pos, sizeof last->pos) != 0) {
@@ -78,46 +63,10 @@ get_node(neighbour *n, uint64_t label, int level, const uint64_t *pos,
     return err;
 }
 
-/* The label of the node that a tree has under a level and position; 0 if there
- * is none of that very name. How the other tree divides space does not matter:
- * a node that was made before they parted is in both under one name. */
 static int
 label_at(neighbour *n, int level, const uint64_t *pos, uint64_t *out)
 {
-    const pyri_tree *t = n->t;
-    uint64_t chunk[PYR_MAX_DIMS], at[PYR_MAX_DIMS], code[PYRI_CODE_WORDS];
-    uint64_t label = t->root;
-    int stored = t->root_level, here = t->grid->levels;
-    *out = 0;
-    if (level > here)
-        return 0;
-    corner(t->grid, level, pos, chunk);
-    place_at(t->grid, here, chunk, at);
-    for (int d = 0; d < t->grid->ndim; d++)
-        if (at[d])
-            return 0; /* outside of that grid */
-    pyri_grid_code(t->grid, chunk, code);
-    for (; here > level && label; here--) {
-        unsigned slot = pyri_grid_slot(code, here);
-        pyri_node node;
-        if (stored < here) {
-            label = slot == 0 ? label : 0;
-            continue;
-        }
-        place_at(t->grid, here, chunk, at);
-        int err = get_node(n, label, here, at, &node);
-        if (err < 0)
-            return err;
-        label = 0;
-        if ((node.slots & ~node.flats) >> slot & 1 &&
-            (err = pyri_node_child(&node, slot, &label, &stored)) < 0)
-            return err;
-    }
-    place_at(t->grid, level, chunk, at);
-    if (label && stored == level &&
-        memcmp(at, pos, (size_t)t->grid->ndim * sizeof *at) == 0)
-        *out = label;
-    return 0;
+    return pyri_tree_label_at(n->t, level, pos, get_node, n, out, NULL);
 }
 
 static bool
@@ -167,20 +116,6 @@ holding_fini(holding *h)
 }
 
 static int
-grow(void **list, size_t *room, size_t n, size_t size)
-{
-    if (n < *room)
-        return 0;
-    size_t more = *room ? 2 * *room : 16;
-    void *grown = pyri_sys_realloc(*list, more * size);
-    if (!grown)
-        return pyri_fail_nomem("the fragments of a chunk");
-    *list = grown;
-    *room = more;
-    return 0;
-}
-
-static int
 hold_blobs(holding *h, const pyri_node *node, int ndim, const pyri_box *chunk,
            uint64_t *prev)
 {
@@ -191,10 +126,11 @@ hold_blobs(holding *h, const pyri_node *node, int ndim, const pyri_box *chunk,
         pyri_frag f;
         if ((err = pyri_leaf_next(&w, &f)) < 0 || f.kind == PYRI_FRAG_SAME)
             continue;
-        if ((err = grow((void **)&h->blobs, &h->blob_room, h->nblobs,
-                        sizeof *h->blobs)) == 0)
-            h->blobs[h->nblobs++] =
-                (pyri_blob){{f.ref[0], f.ref[1]}, pyri_frag_blob_size(&f)};
+        if (!pyri_room(&h->blobs, &h->blob_room, h->nblobs + 1,
+                       sizeof *h->blobs))
+            return pyri_fail_nomem("the fragments of a chunk");
+        h->blobs[h->nblobs++] =
+            (pyri_blob){{f.ref[0], f.ref[1]}, pyri_frag_blob_size(&f)};
     }
     return err;
 }
@@ -210,11 +146,11 @@ hold_chunk(holding *h, const pyri_tree *t, const uint64_t *pos, uint64_t label)
         pyri_node node;
         uint64_t prev;
         int err = pyri_tree_get(t, label, 0, pos, &node);
-        if (err == 0)
-            err = grow((void **)&h->leaves, &h->leaf_room, h->nleaves,
-                       sizeof *h->leaves);
         if (err < 0)
             return err;
+        if (!pyri_room(&h->leaves, &h->leaf_room, h->nleaves + 1,
+                       sizeof *h->leaves))
+            return pyri_fail_nomem("the leaves of a chunk");
         h->leaves[h->nleaves++] =
             (held_leaf){pyri_lineage_owner(t->lineage, label), label,
                         node.size};
@@ -258,8 +194,7 @@ hold_neighbours(const seeking *s, const uint64_t *pos, holding *h)
 {
     uint64_t label;
     int err = 0;
-    if (s->older &&
-        (err = label_at(s->older, 0, pos, &label)) == 0)
+    if (s->older && (err = label_at(s->older, 0, pos, &label)) == 0)
         err = hold_chunk(h, s->older->t, pos, label);
     for (size_t i = 0; i < s->nothers && err == 0; i++)
         if ((err = label_at(&s->others[i], 0, pos, &label)) == 0)

@@ -229,9 +229,23 @@ typedef int pyri_hit_fn(void *ctx, const pyri_hit *hit);
 int pyri_tree_find(const pyri_tree *t, const pyri_run *run, pyri_hit_fn *each,
                    void *ctx);
 
+/* How to get a node on the way down: as pyri_tree_get(), or from memory. */
+typedef int pyri_step_fn(void *ctx, uint64_t label, int level,
+                         const uint64_t *pos, pyri_node *out);
+
+/*
+ * The label of the node that a tree has under a level and position; 0 if there
+ * is none of that very name. That is all that two trees need to share a node:
+ * they may divide space in other ways since they parted. If a flat is in the
+ * way, it goes into *flat, if that is given. (descend.c)
+ */
+int pyri_tree_label_at(const pyri_tree *t, int level, const uint64_t *pos,
+                       pyri_step_fn *get, void *ctx, uint64_t *label,
+                       pyri_flat *flat);
+
 /* The leaf that the snapshot has for a chunk; *found is false if there is none:
  * all is fill, or there is a flat. That goes into *flat, if it is given; its
- * label is 0 otherwise. (leaf_at.c) */
+ * label is 0 otherwise. (descend.c) */
 int pyri_tree_leaf_at(const pyri_tree *t, const uint64_t *chunk,
                       pyri_node *out, pyri_flat *flat, bool *found);
 
