@@ -20,6 +20,8 @@ enum {
     CHUNK = 100, /* chunks of 40 KB: some fragments are small, */
     VERSIONS = 6,
     LINE = 40000, /* of 8 bytes: large ones, aligned */
+    PAGE = 4096,  /* of LMDB */
+    PAGE_HEAD = 40 /* and the first places of entries */
 };
 
 /* What the parent knows, and its children by fork. */
@@ -216,7 +218,7 @@ try_flip(const char *file, uint64_t at, uint8_t bits, bool meta, tally *t)
     t->found_more += found && !harmed;
     /* The first two pages say which state of LMDB's is the newest; the one
      * before it is whole, too, and nobody can tell. */
-    bool wrong = reads.code == WRONG && !(meta && at < 2 * 4096);
+    bool wrong = reads.code == WRONG && !(meta && at < 2 * PAGE);
     if (!wrong && !odd && (!harmed || found) && (!died || meta))
         return;
     CHECK_NOTE("byte %llu of %s, bits %02x: reads ended with %d (signal %d), "
@@ -236,6 +238,8 @@ flip_file(const char *file, bool meta, uint64_t some)
     uint64_t n = by_scale(some / 4, some, size);
     for (uint64_t i = 0; i < n && check_failures < 20; i++) {
         uint64_t at = n >= size ? i : rng_below(&r, size);
+        if (meta && n < size && rng_once_in(&r, 4))
+            at = at / PAGE * PAGE + rng_below(&r, PAGE_HEAD);
         uint8_t bits = (uint8_t)rng_from(&r, 1, 255);
         if (rng_once_in(&r, 2))
             bits = (uint8_t)(1u << rng_below(&r, 8));

@@ -229,14 +229,28 @@ leads_to(const checking *c, limits lim)
                                     pyri_load16(lim.to + 6)) < 0);
 }
 
-/* Are the entries inside the page, in order, and where they belong? The first
- * key of a branch is not looked at, and may be empty. */
+/* Bytes of an entry in its page. */
+static size_t
+room_of(const uint8_t *entry, bool leaf)
+{
+    size_t n = ENTRY + (size_t)pyri_load16(entry + 6);
+    if (leaf)
+        n += pyri_load16(entry + 4) & BIG
+                 ? 8
+                 : pyri_load16(entry) | (size_t)pyri_load16(entry + 2) << 16;
+    return n + n % 2;
+}
+
+/* Are the entries inside the page, in order, and where they belong? Together
+ * they fill it from `upper` on: so a place that leads into the middle of one
+ * shows. The first key of a branch is not looked at, and may be empty. */
 static int
 check_places(const checking *c, const uint8_t *p, uint64_t page, bool leaf,
              limits lim)
 {
     unsigned lower = pyri_load16(p + 12), upper = pyri_load16(p + 14);
     const uint8_t *before = NULL;
+    size_t filled = 0;
     for (unsigned at = HEAD; at < lower; at += 2) {
         unsigned where = pyri_load16(p + at);
         const uint8_t *entry = p + where;
@@ -248,8 +262,11 @@ check_places(const checking *c, const uint8_t *p, uint64_t page, bool leaf,
             (!mute && !in_limits(c, lim, entry)))
             return damaged(page, "has keys out of order");
         before = mute ? NULL : entry;
+        filled += room_of(entry, leaf);
     }
-    return 0;
+    return filled == c->psize - upper
+               ? 0
+               : damaged(page, "has entries that do not fill it");
 }
 
 static int
@@ -292,7 +309,7 @@ check_tree(checking *c, tree_root t, uint64_t page, unsigned depth, limits lim)
     if (pyri_load64(p) != page ||
         flags != (unsigned)(depth == t.depth ? LEAF : BRANCH))
         err = damaged(page, "is not what it is taken for");
-    else if (lower <= HEAD || lower % 2 || lower > upper || upper > c->psize)
+    else if (lower < HEAD + (flags == BRANCH ? 4 : 2) || lower % 2 || lower > upper || upper > c->psize)
         err = damaged(page, "has a damaged head");
     else
         err = check_entries(c, t, p, page, depth, lim);
