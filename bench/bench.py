@@ -24,7 +24,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.dont_write_bytecode = True
 sys.path.insert(0, HERE)
 
-from harness import compare, crowd, daily, dicing  # noqa: E402
+from harness import cluster, compare, crowd, daily, dicing  # noqa: E402
 from harness import machine, players, programs, report, turns  # noqa: E402
 from harness.turns import say  # noqa: E402
 
@@ -52,6 +52,7 @@ def cases(ctx, cast):
     out["crowd"] = lambda: crowd.run(ctx, cast)
     for name in programs.NAMES:
         out[name] = lambda n=name: programs.run(ctx, n)
+    out["ceph"] = lambda: cluster.run(ctx)
     return out
 
 

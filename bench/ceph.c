@@ -267,8 +267,8 @@ main(int argc, char **argv)
     if (!url[0])
         bench_die("which cluster? bench-ceph rados://POOL?conf=FILE");
     connect_plain();
-    bulk(bench_quick ? 16 : 64, bench_quick ? 2 : 5);
-    versions(bench_quick ? 50 : 300, bench_quick ? 2 : 5);
+    bulk(bench_pick(64, 16, 2), bench_pick(5, 2, 1));
+    versions(bench_pick(300, 50, 2), bench_pick(5, 2, 1));
     rados_ioctx_destroy(io);
     rados_shutdown(cluster);
     return 0;

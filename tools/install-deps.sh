@@ -87,8 +87,10 @@ ceph)
     need_command g++ g++
     need_ceph
     ;;
-bench) # the peers: HDF5, MPI-IO, parallel HDF5, PnetCDF (on Open MPI)
+bench) # the peers: HDF5, MPI-IO, parallel HDF5, PnetCDF (on Open MPI); Ceph
     need_build
+    need_command g++ g++
+    need_ceph
     need_header libhdf5-dev hdf5/serial/hdf5.h
     need_command mpich mpiexec.mpich
     need_header libmpich-dev mpich/mpi.h

@@ -45,14 +45,14 @@ def records(program, line):
     return out
 
 
-def run(ctx, name):
+def run(ctx, name, *words):
     path = os.path.join(ctx.build, "bench", "bench-" + name)
     if not os.path.exists(path):
         say(f"{name}: not built")
         return []
     say(name)
     flag = {"full": [], "quick": ["--quick"], "check": ["--check"]}[ctx.effort]
-    done = subprocess.run([path] + flag, capture_output=True, text=True,
+    done = subprocess.run([path, *flag, *words], capture_output=True, text=True,
                           timeout=600, check=False,
                           env=dict(os.environ, BENCH_DIR=ctx.folder))
     out = []
