@@ -7,8 +7,8 @@ import subprocess
 from .players import PEERS, installed
 from .turns import say
 
-NAMES = ["commits", "boxes", "open", "stat", "compute", "chains", "reclaim",
-         "scale"]
+NAMES = ["commits", "boxes", "open", "stat", "compute", "verify", "chains",
+         "reclaim", "scale"]
 
 
 def number(text):
