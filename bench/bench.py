@@ -51,8 +51,8 @@ def cases(ctx, cast):
         out[name] = lambda n=name: daily.run(ctx, cast, [n])
     out["crowd"] = lambda: crowd.run(ctx, cast)
     for name in programs.NAMES:
-        out[name] = lambda n=name: programs.run(ctx, n)
-    out["ceph"] = lambda: cluster.run(ctx)
+        out[name] = lambda n=name: programs.run(ctx, cast, n)
+    out["ceph"] = lambda: cluster.run(ctx, cast)
     return out
 
 

@@ -4,15 +4,19 @@
  * An array of doubles in chunks of 1 MiB, warm in the page cache. pyr_compute()
  * makes a version of it; the plain loop reads a file of the same cells by
  * pread(), computes, and writes another file by pwrite(), a MiB at a time and
- * with as many threads. It keeps no versions, no checksums, no summaries. Then
- * reductions, against reading the cells.
+ * with as many threads. It keeps no versions, no checksums, no summaries. NumPy
+ * has the same cells in memory, and keeps nothing (peers/expression.py, by
+ * $BENCH_PYTHON). Then reductions, against reading the cells.
  */
 #include "common.h"
 
 #include <fcntl.h>
 #include <math.h>
 #include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum { CHUNK = 1 << 17, CHUNK_BYTES = 8 * CHUNK, MAX_THREADS = 4 };
@@ -94,10 +98,60 @@ by_loop(const bench_function *f, int from, uint64_t chunks)
     return t;
 }
 
+/* --- NumPy --------------------------------------------------------------- */
+
+typedef struct peer {
+    FILE *to, *from;
+    pid_t pid;
+} peer;
+
+static void
+peer_begin(peer *p, const char *text, const char *cells)
+{
+    const char *python = getenv("BENCH_PYTHON"), *peers = getenv("BENCH_PEERS");
+    int to[2], from[2];
+    char script[4096], line[64] = "";
+    CHECK(python && peers);
+    snprintf(script, sizeof script, "%s/expression.py", peers);
+    SYS(pipe2(to, O_CLOEXEC));
+    SYS(pipe2(from, O_CLOEXEC));
+    SYS(p->pid = fork());
+    if (p->pid == 0) {
+        dup2(to[0], 0);
+        dup2(from[1], 1);
+        execlp(python, python, script, text, cells, (char *)NULL);
+        _exit(127);
+    }
+    close(to[0]);
+    close(from[1]);
+    p->to = fdopen(to[1], "w");
+    p->from = fdopen(from[0], "r");
+    CHECK(p->to && p->from && fgets(line, sizeof line, p->from));
+    CHECK(strcmp(line, "ready\n") == 0);
+}
+
+static bench_time
+by_peer(peer *p, double *cell)
+{
+    bench_time t;
+    CHECK(fputs("go\n", p->to) >= 0 && fflush(p->to) == 0);
+    CHECK(fscanf(p->from, "%lf %lf %la", &t.wall, &t.cpu, cell) == 3);
+    return t;
+}
+
+static void
+peer_end(peer *p)
+{
+    fclose(p->to);
+    fclose(p->from);
+    waitpid(p->pid, NULL, 0);
+}
+
 /* --- pyramid ------------------------------------------------------------- */
 
 static bench_time
-by_pyramid(const bench_function *f, pyr_array *array, uint64_t cells)
+by_pyramid(const bench_function *f, pyr_array *array, uint64_t cells,
+           double *cell)
 {
     uint64_t zero = 0, at = cells / 3;
     pyr_version made;
@@ -109,6 +163,7 @@ by_pyramid(const bench_function *f, pyr_array *array, uint64_t cells)
     OK(pyr_read(array, made, &at, &(uint64_t){1}, &after));
     f->loop(&before, 1);
     CHECK(before == after);
+    *cell = after;
     return t;
 }
 
@@ -132,11 +187,12 @@ compute_case(const bench_function *f, pyr_store *store, pyr_array *array,
     bench_sample loop = {0}, pyramid = {0}, loop_cpu = {0}, cpu = {0};
     for (int rep = -1; rep < bench_pick(4, 3, 1); rep++) {
         bench_time a = {0}, b = {0};
+        double cell;
         for (int side = 0; side < 2; side++) /* who is first finds more room */
             if ((rep + side) % 2 == 0)
                 a = by_loop(f, from, cells / CHUNK);
             else
-                b = by_pyramid(f, array, cells);
+                b = by_pyramid(f, array, cells, &cell);
         clean_up(store, array);
         if (rep < 0)
             continue;
@@ -149,6 +205,37 @@ compute_case(const bench_function *f, pyr_store *store, pyr_array *array,
     bench_row("%s|%.0f|%.0f|%.0f|%.0f|%.2f|%s", f->text, bench_median(&loop),
               bench_median(&loop_cpu), bench_median(&pyramid),
               bench_median(&cpu), ratio, bench_at_least(ratio, f->target));
+}
+
+static void
+numpy_case(const bench_function *f, pyr_store *store, pyr_array *array,
+           uint64_t cells)
+{
+    bench_sample numpy = {0}, pyramid = {0}, numpy_cpu = {0}, cpu = {0};
+    peer p;
+    peer_begin(&p, f->text, bench_path("cells"));
+    for (int rep = -1; rep < bench_pick(4, 3, 1); rep++) {
+        double theirs = 0, ours = 0;
+        bench_time a = {0}, b = {0};
+        for (int side = 0; side < 2; side++)
+            if ((rep + side) % 2 == 0)
+                a = by_peer(&p, &theirs);
+            else
+                b = by_pyramid(f, array, cells, &ours);
+        clean_up(store, array);
+        CHECK(fabs(theirs - ours) <= 1e-12 * fabs(ours));
+        if (rep < 0)
+            continue;
+        bench_add(&numpy, a.wall * 1e3);
+        bench_add(&pyramid, b.wall * 1e3);
+        bench_add(&numpy_cpu, a.cpu * 1e3);
+        bench_add(&cpu, b.cpu * 1e3);
+    }
+    peer_end(&p);
+    double ratio = bench_ratio(&pyramid, &numpy);
+    bench_row("%s|%.0f|%.0f|%.0f|%.0f|%.2f|%s", f->text, bench_median(&numpy),
+              bench_median(&numpy_cpu), bench_median(&pyramid),
+              bench_median(&cpu), ratio, bench_at_least(ratio, 3));
 }
 
 /* --- reductions ---------------------------------------------------------- */
@@ -189,6 +276,75 @@ reduce_case(const char *text, pyr_array *array, uint64_t cells, double *buf,
               bench_at_least(ratio, target));
 }
 
+/* --- boxes in two dimensions --------------------------------------------- */
+
+enum { PLANE_CHUNK = 256 };
+
+/* Cells of the box in chunks that its edge cuts. */
+static uint64_t
+cells_cut(const uint64_t at[2], const uint64_t size[2])
+{
+    uint64_t whole = 1;
+    for (int d = 0; d < 2; d++) {
+        uint64_t first = (at[d] + PLANE_CHUNK - 1) / PLANE_CHUNK;
+        uint64_t end = (at[d] + size[d]) / PLANE_CHUNK;
+        whole *= end > first ? (end - first) * PLANE_CHUNK : 0;
+    }
+    return size[0] * size[1] - whole;
+}
+
+static void
+box_case(pyr_array *plane, uint64_t side, double *buf)
+{
+    bench_sample reduce = {0}, read = {0}, part = {0};
+    uint64_t dice = 5, size[2] = {side / 2 + 3, side / 2 + 5};
+    for (int rep = -1; rep < bench_pick(20, 10, 2); rep++) {
+        uint64_t at[2] = {bench_place(&dice, side, size[0]),
+                          bench_place(&dice, side, size[1])};
+        pyr_value v;
+        bench_time start = bench_now();
+        OK(pyr_reduce(plane, PYR_LATEST, at, size, "mean(x)", &v));
+        bench_time a = bench_since(start);
+        start = bench_now();
+        OK(pyr_read(plane, PYR_LATEST, at, size, buf));
+        double mean = mean_of(buf, (size_t)(size[0] * size[1]));
+        bench_time b = bench_since(start);
+        CHECK(fabs(v.real - mean) <= 1e-9 * fabs(mean) + 1e-9);
+        CHECK(v.bytes_read == 8 * cells_cut(at, size));
+        if (rep < 0)
+            continue;
+        bench_add(&reduce, a.wall * 1e3);
+        bench_add(&read, b.wall * 1e3);
+        bench_add(&part, (double)v.bytes_read /
+                             (double)(8 * size[0] * size[1]));
+    }
+    bench_row("mean(x), %llu x %llu|%.3f|%.1f|%.1f|%.2f",
+              (unsigned long long)size[0], (unsigned long long)size[1],
+              bench_median(&reduce), bench_median(&read),
+              bench_ratio(&reduce, &read), bench_median(&part));
+}
+
+static void
+box_cases(pyr_store *store, double *buf)
+{
+    uint64_t side = (uint64_t)bench_pick(8192, 4096, 700), zero[2] = {0, 0};
+    uint64_t shape[2] = {side, side};
+    pyr_array *plane;
+    OK(pyr_create(store, "plane",
+                  &(pyr_spec){.ndim = 2,
+                              .shape = shape,
+                              .chunk = (uint64_t[2]){PLANE_CHUNK, PLANE_CHUNK},
+                              .type = PYR_F64},
+                  &plane));
+    OK(pyr_write(plane, zero, shape, buf, NULL));
+    bench_table("Means of random boxes in two dimensions: cells are read of "
+                "chunks that the edge cuts, and of no others",
+                "function|reduce ms|read and loop ms|times faster|"
+                "part of the cells that is read");
+    box_case(plane, side, buf);
+    pyr_array_close(plane);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -219,11 +375,20 @@ main(int argc, char **argv)
                 "speed, loop = 1|target");
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
         compute_case(&functions[i], store, array, cells, from);
+    if (getenv("BENCH_PYTHON")) {
+        bench_table("A function of all cells, and NumPy on the same cells in "
+                    "memory",
+                    "function|NumPy ms|NumPy CPU ms|pyramid ms|"
+                    "pyramid CPU ms|times faster|target");
+        numpy_case(&functions[1], store, array, cells);
+    }
     bench_table("Reductions of all cells, and reading them",
                 "function|reduce ms|read and loop ms|MiB read|times faster|"
                 "target");
     reduce_case("mean(x)", array, cells, buf, bench_pick(1000, 100, 1));
     reduce_case("mean(x + 0)", array, cells, buf, 1);
+    bench_fill_f64(buf, (size_t)cells, 2);
+    box_cases(store, buf);
     pyr_array_close(array);
     pyr_close(store);
     return 0;

@@ -11,7 +11,7 @@ TOOL = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(
     os.path.abspath(__file__)))), "tools", "dev-ceph")
 
 
-def run(ctx):
+def run(ctx, cast):
     missing = lacking(ctx)
     if missing:
         say(f"ceph: {missing}")
@@ -25,7 +25,7 @@ def run(ctx):
         if done.returncode:
             say(f"ceph: no cluster: {done.stderr.strip()[-500:]}")
             return []
-        return programs.run(ctx, "ceph", done.stdout.split()[-1])
+        return programs.run(ctx, cast, "ceph", done.stdout.split()[-1])
     finally:
         if os.path.isdir(where):
             subprocess.run([TOOL, "stop", where], capture_output=True,

@@ -81,7 +81,8 @@ class Cast:
     """Who can play here: {side: command}; those who cannot: {side: why}."""
 
     def __init__(self, build, venv):
-        self.build, self.venv = build, venv
+        self.build = build
+        self.python = os.path.join(venv, "bin", "python")
         self.commands, self.absent = {}, {}
         c = {"Pyramid": ("play_pyramid", []),
              "HDF5": ("play_hdf5", []),
@@ -95,7 +96,7 @@ class Cast:
         self.python_peers()
 
     def python_peers(self):
-        python = os.path.join(self.venv, "bin", "python")
+        python = self.python
         peers = {"h5py": ("hdf5", "", "h5py"),
                  "Zarr": ("zarr", "", "zarr"),
                  "Zarr + zarrs": ("zarr", "zarrs", "zarrs"),
@@ -121,7 +122,7 @@ class Cast:
 
     def versions(self):
         """Of the Python packages."""
-        return installed(os.path.join(self.venv, "bin", "python"))
+        return installed(self.python)
 
 
 def installed(python):

@@ -4,10 +4,11 @@ import json
 import os
 import subprocess
 
+from .players import PEERS, installed
 from .turns import say
 
-NAMES = ["commits", "boxes", "open", "stat", "compute", "chains", "reclaim",
-         "scale"]
+NAMES = ["commits", "boxes", "open", "stat", "compute", "verify", "chains",
+         "reclaim", "scale"]
 
 
 def number(text):
@@ -45,7 +46,15 @@ def records(program, line):
     return out
 
 
-def run(ctx, name, *words):
+def surroundings(ctx, python):
+    """The environment of a program: where files go, and who has NumPy."""
+    env = dict(os.environ, BENCH_DIR=ctx.folder, BENCH_PEERS=PEERS)
+    if "numpy" in installed(python):
+        env["BENCH_PYTHON"] = python
+    return env
+
+
+def run(ctx, cast, name, *words):
     path = os.path.join(ctx.build, "bench", "bench-" + name)
     if not os.path.exists(path):
         say(f"{name}: not built")
@@ -54,7 +63,7 @@ def run(ctx, name, *words):
     flag = {"full": [], "quick": ["--quick"], "check": ["--check"]}[ctx.effort]
     done = subprocess.run([path, *flag, *words], capture_output=True, text=True,
                           timeout=600, check=False,
-                          env=dict(os.environ, BENCH_DIR=ctx.folder))
+                          env=surroundings(ctx, cast.python))
     out = []
     for line in done.stdout.splitlines():
         out += records(name, line)

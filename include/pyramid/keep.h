@@ -115,8 +115,9 @@ typedef struct pyr_verified {
 
 /*
  * Walk everything that any kept version of any array needs, each thing once,
- * and check checksums, digests and summaries. Returns 0 also if harm was found:
- * see out->harms. Others may use the store meanwhile.
+ * and check checksums, digests and summaries. A version that is neither
+ * forgotten nor there is harm, too, as far as its tree tells. Returns 0 also if
+ * harm was found: see out->harms. Others may use the store meanwhile.
  */
 PYR_API int pyr_verify(pyr_store *store, const pyr_verify_spec *spec,
                        pyr_verified *out);

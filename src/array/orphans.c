@@ -4,6 +4,11 @@
  * Only what versions up to the head named can be judged: newer ones may be on
  * their way. And only in families whose trees could be read all through: below
  * a node that is lost nobody knows what is needed.
+ *
+ * Of a version that is erased the record goes last. So the root of a tree that
+ * nobody reaches, of a version that has no record, is no orphan: the record was
+ * lost, and the tree is what is left of that version. All is gone through once
+ * to find such trees before anything is counted, or erased.
  */
 #include "array/verifier.h"
 
@@ -20,6 +25,8 @@ typedef struct seeking {
     uint64_t listed; /* blobs that were reached and are listed */
     uint64_t stranger; /* id of an array, looked up last */
     bool strayed;    /* something is where it cannot be: nothing is erased */
+    bool again;      /* it is gone through once more: all harm was told, */
+    bool erasing;    /* and orphans may go */
     pyri_buf keys;   /* of nodes, one after the other */
     size_t key_sizes[STEP];
     pyri_blob blobs[STEP];
@@ -43,7 +50,7 @@ step(seeking *s)
                         .nnodes = s->nnodes,
                         .blobs = s->blobs,
                         .nblobs = s->nblobs};
-    if (s->v->repairing && !s->strayed && s->nnodes + s->nblobs)
+    if (s->erasing && !s->strayed && s->nnodes + s->nblobs)
         err = pyri_engine_erase(s->v->e, &erase);
     pyri_buf_reset(&s->keys);
     s->nnodes = s->nblobs = 0;
@@ -75,7 +82,7 @@ static int
 stray(seeking *s, const char *what)
 {
     s->strayed = true;
-    return pyri_verify_harm(s->v, "", 0, 0, NULL, what);
+    return s->again ? 0 : pyri_verify_harm(s->v, "", 0, 0, NULL, what);
 }
 
 /* An array that was not there when the walk began, or that has lost its
@@ -95,6 +102,35 @@ see_stranger(seeking *s, uint64_t id)
                : err;
 }
 
+/* An inner node in the corner of the array, where roots are. */
+static bool
+may_be_root(pyri_bytes key)
+{
+    const uint8_t *bytes = key.data;
+    size_t zeros = 17;
+    while (zeros < key.size && bytes[zeros] == 0)
+        zeros++;
+    return bytes[16] > 0 && zeros == key.size;
+}
+
+/* Nobody reaches this node: has its version a record? */
+static int
+see_lost(seeking *s, pyri_kin *k, uint64_t label)
+{
+    pyri_verifier *v = s->v;
+    const pyri_array *a = k->array;
+    pyri_version_get get;
+    if (k->bereft == label)
+        return 0; /* told */
+    int err = pyri_engine_get_version(v->e, v->r, a->id, label, &get);
+    if (err < 0 || get.found || label <= a->first)
+        return pyri_is_harm(err) ? 0 : err;
+    k->bereft = label;
+    return pyri_verify_harm(v, a->name, label - a->first, 0, NULL,
+                            "the record of the version is missing, its tree "
+                            "is there");
+}
+
 static int
 see_node(void *ctx, pyri_bytes key, pyri_bytes value)
 {
@@ -106,11 +142,15 @@ see_node(void *ctx, pyri_bytes key, pyri_bytes value)
         return 0;
     if (key.size < 17 || pyri_node_open(key, value, &node) == PYR_ECORRUPT)
         return stray(s, "a node is stored under a name that is not its own");
-    const pyri_kin *k = pyri_verifier_kin(v, pyri_load64_be(bytes));
+    pyri_kin *k = pyri_verifier_kin(v, pyri_load64_be(bytes));
+    uint64_t label = pyri_load64_be(bytes + 8);
     if (!k)
         return see_stranger(s, pyri_load64_be(bytes));
-    if (!can_judge(k, pyri_load64_be(bytes + 8)))
+    if (!can_judge(k, label))
         return 0;
+    int err = !s->again && may_be_root(key) ? see_lost(s, k, label) : 0;
+    if (err != 0)
+        return err;
     v->out->orphan_nodes++;
     v->out->orphan_bytes += key.size + value.size;
     s->key_sizes[s->nnodes++] = key.size;
@@ -140,12 +180,32 @@ static int
 scan(seeking *s)
 {
     pyri_verifier *v = s->v;
+    v->out->orphan_nodes = v->out->orphan_blobs = v->out->orphan_bytes = 0;
+    s->listed = 0;
     int err = pyri_engine_scan_nodes(v->e, v->r, 0, see_node, s);
     if (err == 0)
         err = step(s);
     if (err == 0)
         err = pyri_engine_scan_blobs(v->e, v->r, see_blob, s);
     return err == 0 ? step(s) : err;
+}
+
+static int
+seek(seeking *s)
+{
+    pyri_verifier *v = s->v;
+    bool bereft = false;
+    int err = scan(s);
+    for (size_t i = 0; i < v->nkin; i++) {
+        bereft |= v->kin[i].bereft != 0;
+        v->kin[i].lost |= v->kin[i].bereft != 0;
+    }
+    if (err != 0 || !(bereft || v->repairing))
+        return err;
+    spread_loss(v);
+    s->again = true;
+    s->erasing = v->repairing;
+    return scan(s);
 }
 
 int
@@ -159,7 +219,7 @@ pyri_verify_orphans(pyri_verifier *v)
     spread_loss(v);
     for (size_t i = 0; i < v->nkin && v->blind; i++)
         v->kin[i].lost = true;
-    int err = scan(s);
+    int err = seek(s);
     bool broken = pyri_is_harm(err);
     if (broken) {
         snprintf(text, sizeof text, "%s", pyr_errmsg());

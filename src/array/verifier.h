@@ -20,6 +20,8 @@ typedef struct pyri_kin {
     pyri_array *array;
     uint64_t head; /* label of the newest version, at the moment */
     bool lost;     /* some nodes could not be read: who knows what they need */
+    uint64_t bereft; /* label of a version whose record is lost; 0: none */
+    uint64_t folds;  /* of leaves of its family */
 } pyri_kin;
 
 /* A snapshot that is walked, as long as leaves of it wait to be looked at. */

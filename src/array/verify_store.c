@@ -442,6 +442,8 @@ walk_array(pyri_verifier *v, pyri_kin *k)
         if ((err = check_head(v, k)) == 0)
             err = pyri_verify_records(v, k);
         if (err == 0)
+            err = pyri_folds(a, v->r, &k->folds);
+        if (err == 0)
             err = pyri_array_is_gone(a, v->r, &gone);
         if (err == 0 && !gone)
             err = walk_version(v, k, a->first, NULL);

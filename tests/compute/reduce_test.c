@@ -248,6 +248,52 @@ a_mean_of_a_box_reads_the_chunks_that_its_edge_cuts(void)
     tear_down();
 }
 
+/* Of the chunks that a box touches: those that it does not hold whole, and its
+ * cells in them. */
+static void
+count_cut(const uint64_t at[2], const uint64_t size[2], uint64_t *chunks,
+          uint64_t *cut)
+{
+    *chunks = *cut = 0;
+    for (uint64_t y = 0; y < 512; y += 32)
+        for (uint64_t x = 0; x < 512; x += 32) {
+            uint64_t in = 0;
+            for (uint64_t k = 0; k < 32 * 32; k++)
+                in += y + k / 32 - at[0] < size[0] &&
+                      x + k % 32 - at[1] < size[1];
+            *chunks += in > 0 && in < 32 * 32;
+            *cut += in < 32 * 32 ? in : 0;
+        }
+}
+
+static void
+a_mean_of_any_box_reads_cut_chunks_and_no_others(void)
+{
+    static double got[512 * 512];
+    rng r = rng_of(test_seed());
+    set_up();
+    make_grid();
+    for (uint64_t i = 0; i < by_scale(20, 60, 2000); i++) {
+        uint64_t at[2], size[2], chunks, cut;
+        double sum = 0;
+        pyr_value v;
+        for (int d = 0; d < 2; d++) {
+            at[d] = rng_below(&r, 512);
+            size[d] = rng_from(&r, 1, 512 - at[d]);
+        }
+        count_cut(at, size, &chunks, &cut);
+        OK(pyr_reduce(array, PYR_LATEST, at, size, "mean(x)", &v));
+        CHECK(v.chunks_read == chunks && v.bytes_read == 8 * cut);
+        OK(pyr_read(array, PYR_LATEST, at, size, got));
+        for (uint64_t k = 0; k < size[0] * size[1]; k++)
+            sum += got[k];
+        sum /= (double)(size[0] * size[1]);
+        CHECK(fabs(v.real - sum) <= 1e-9 * fabs(sum));
+    }
+    pyr_array_close(array);
+    tear_down();
+}
+
 static void *
 read_in_the_background(void *ctx)
 {
@@ -331,5 +377,6 @@ huge_arrays_of_fill_cost_nothing(void)
 
 TESTS(T(reductions_are_what_the_cells_amount_to),
       T(a_mean_of_a_box_reads_the_chunks_that_its_edge_cuts),
+      T(a_mean_of_any_box_reads_cut_chunks_and_no_others),
       T(the_value_does_not_depend_on_the_number_of_threads),
       T(other_versions_take_part), T(huge_arrays_of_fill_cost_nothing))

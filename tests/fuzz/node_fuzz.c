@@ -35,6 +35,26 @@ encode_inner(const subject *s, const pyri_node *node, pyri_buf *out)
     pyri_node_encode(s->key, &own, s->type, node->level, entries, n, out);
 }
 
+/* A flat is what its entry says, and can be cut out of any box. */
+static void
+check_flat(const subject *s, const pyri_node *node, unsigned slot,
+           const pyri_entry *e)
+{
+    pyri_flat f;
+    pyri_about about;
+    pyri_box region;
+    MUST(pyri_node_flat(node, slot, &f) == 0);
+    MUST(f.label == e->about.label && f.label && f.label <= node->label);
+    MUST(e->about.known && e->about.digested && !e->lost);
+    MUST(e->about.summary.equal && e->level == node->level - 1);
+    MUST(memcmp(f.shape, e->shape, (size_t)s->ndim * sizeof *f.shape) == 0);
+    if (!pyri_flat_region(&f, s->ndim, &s->chunk, &region))
+        return;
+    MUST(pyri_box_contains(s->ndim, &s->chunk, &region));
+    pyri_flat_about(&f, s->ndim, s->type, 0, &region, &about);
+    MUST(about.label == f.label && about.summary.equal);
+}
+
 /* Ask all that can be asked; false if any of it was refused. */
 static bool
 ask_inner(const subject *s, const pyri_node *node)
@@ -58,6 +78,9 @@ ask_inner(const subject *s, const pyri_node *node)
             continue;
         }
         MUST(entry.slot == slot && entry.level < node->level);
+        MUST(entry.flat == (node->flats >> slot & 1));
+        if (entry.flat)
+            check_flat(s, node, slot, &entry);
         MUST(entry.lost == (lost < 0) && entry.level == level);
         MUST(entry.about.label == label);
         if (same && entry.about.known)
@@ -78,6 +101,7 @@ check_inner(const subject *s, const pyri_node *node)
     MUST(pyri_node_open(s->key, (pyri_bytes){first.data, first.size}, &again) ==
          0);
     MUST(again.level == node->level && again.slots == node->slots);
+    MUST(again.flats == node->flats);
     MUST(again.label == node->label);
     MUST(ask_inner(s, &again));
     encode_inner(s, &again, &second);

@@ -11,6 +11,7 @@
 
 #include "array/handlers.h"
 #include "engine/local/local.h"
+#include "op/op.h"
 #include "support/tmp_store.h"
 
 #include <errno.h>
@@ -167,6 +168,38 @@ save_handlers(void)
 }
 
 static void
+save_expressions(void)
+{
+    static const char *const texts[] = {
+        "x * 1.8 + 32",
+        "where(x > 3, x@5, i0) + sqrt(x@9)",
+        "i1 % 7 == x",
+        "clip(x ** 2, 1, 1e3) // 3",
+        "sin(x) ** cos(x@2) - atan2(i0, i1)",
+        "max(x, 3, i1) && !(x < 2 || isnan(x * 0.5))",
+        "u8(x) << 3 | 1",
+        "hypot(x, x@1) % 2.5 + abs(round(x / 3.0))",
+        "-x & 0x7f ^ ~i0 >> 2",
+        "mean(where(x > 0, x, 0))",
+        "max(abs(x - x@3))",
+        "histogram(x, 0, 10, 5)",
+        "quantile(x, 0.5)",
+        "gain(factor=2.5) - median3()"};
+    static pyri_expr e;
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        for (uint8_t type = 0; type <= PYR_F64; type += 3) {
+            pyri_buf b = {0};
+            save_text("expr", (uint8_t[]){type, 1}, 2, texts[i]);
+            if (pyri_expr_parse(texts[i], (pyr_type)type, 2, &e, NULL, NULL) <
+                    0 || e.program.calls)
+                continue;
+            pyri_buf_u8(&b, type);
+            pyri_program_encode(&e.program, &b);
+            save_buf("program", &b);
+        }
+}
+
+static void
 save_scene(int scene)
 {
     world w;
@@ -176,10 +209,10 @@ save_scene(int scene)
         save_schema(&w.arrays[k]->array->schema);
     const pyri_schema *s = &w.arrays[0]->array->schema;
     for (pyri_mem_entry *e = w.mem->nodes.first[0]; e; e = e->next[0])
-        if (scene < 2 || i++ % 16 == 0)
+        if (scene != 2 || i++ % 16 == 0)
             save_node(&w, s, e);
     for (pyri_mem_entry *e = w.mem->history.first[0]; e; e = e->next[0])
-        if (scene < 2 || i++ % 16 == 0)
+        if (scene != 2 || i++ % 16 == 0)
             save_record(e);
     world_close_arrays(&w);
     pyr_close(w.store);
@@ -237,7 +270,7 @@ save_edits(void)
     save("catalog", "\4\1y\1\2\3\4\5\6\7\10", 11);
     save("catalog", "\7\3/t2\2\0\0\0\0\0\0\0", 13);
     save("catalog", "\2\11{\"a\":[1]}", 11);
-    for (uint8_t scene = 0; scene < 3; scene++)
+    for (uint8_t scene = 0; scene < SCENES; scene++)
         for (uint8_t how = 0; how < 48; how++) {
             uint8_t edit[] = {scene, 0, how, how, (uint8_t)(5 * how), 1, 40, 0,
                               3,     1, 2,   3};
@@ -273,6 +306,7 @@ main(int argc, char **argv)
         save_scene(scene);
     save_marker();
     save_handlers();
+    save_expressions();
     save_texts();
     save_edits();
     return 0;

@@ -17,7 +17,7 @@
 #include "engine/mem/mem.h"
 #undef pyri_mem
 
-enum { SCENES = 3, MAX_ARRAYS = 2 };
+enum { SCENES = 4, MAX_ARRAYS = 2 };
 
 typedef struct world {
     pyr_store *store;
@@ -111,6 +111,27 @@ make_chain(world *w)
         MUST(pyr_write(a, AT(i * 3), AT(5), cells + i, &v) == 0);
 }
 
+/* Subtrees of one value, which are not stored, written into and cut. */
+static inline void
+make_flats(world *w)
+{
+    int16_t cells[25];
+    pyr_version v;
+    for (int i = 0; i < 25; i++)
+        cells[i] = (int16_t)(i * 3 - 7);
+    pyr_spec spec = {.ndim = 2,
+                     .shape = AT(68, 66),
+                     .chunk = AT(4, 4),
+                     .type = PYR_I16};
+    pyr_array *a = world_array(w, "a", &spec);
+    MUST(pyr_write(a, AT(30, 30), AT(5, 5), cells, &v) == 0);
+    MUST(pyr_compute(a, 1, AT(0, 0), AT(68, 66), "x + 2", &v) == 0);
+    MUST(pyr_write(a, AT(50, 9), AT(5, 5), cells, &v) == 0);
+    MUST(pyr_resize(a, AT(40, 66), &v) == 0);
+    MUST(pyr_resize(a, AT(70, 66), &v) == 0);
+    MUST(pyr_compute(a, 2, AT(1, 0), AT(67, 66), "x * 0", &v) == 0);
+}
+
 /* --- what is stored ------------------------------------------------------ */
 
 /* Give an entry of a map other bytes, which it does not own. */
@@ -158,7 +179,8 @@ world_make(world *w, int scene)
     switch (scene) {
     case 0: make_plane(w); break;
     case 1: make_pressed(w); break;
-    default: make_chain(w); break;
+    case 2: make_chain(w); break;
+    default: make_flats(w); break;
     }
 }
 

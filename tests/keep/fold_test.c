@@ -3,46 +3,19 @@
  * anew when versions go: nothing that can be asked changes but what the store
  * takes.
  */
+#include "keep/halted.h"
 #include "keep/ledger.h"
+#include "keep/stage.h"
 #include "support/rng.h"
-#include "support/tmp_store.h"
-
-#include "base/fault.h"
-
-#include <pthread.h>
-#include <semaphore.h>
 
 enum { SIDE = 64 };
-
-typedef struct stage {
-    const char *path;
-    pyr_store *store;
-    pyr_array *array;
-} stage;
 
 static const uint64_t zero[2];
 
 static void
 open_stage(stage *s, const char *url)
 {
-    uint64_t shape[2] = {SIDE, SIDE}, chunk[2] = {32, 32};
-    s->path = tmp_fresh("fold");
-    OK(pyr_open_with(url ? url : s->path, PYR_OPEN_CREATE,
-                     &(pyr_store_options){.durability = PYR_DURABILITY_OS,
-                                          .lease_ms = 60000},
-                     &s->store));
-    OK(pyr_create(s->store, "a",
-                  &(pyr_spec){.ndim = 2, .shape = shape, .chunk = chunk,
-                              .type = PYR_U32},
-                  &s->array));
-}
-
-static void
-close_stage(stage *s)
-{
-    pyr_array_close(s->array);
-    pyr_close(s->store);
-    tmp_remove(s->path);
+    stage_open(s, url ? url : tmp_fresh("fold"), 60000, 2, SIDE, 32);
 }
 
 static void
@@ -231,37 +204,12 @@ differences_and_last_changes_hold_as_far_as_versions_are_kept(void)
 
 /* --- writers at a chosen point ------------------------------------------- */
 
-typedef struct halted {
-    const char *point;
-    pyr_array *array;
-    int err;
-    sem_t there, go;
-    pthread_t thread;
-} halted;
-
-static __thread halted *mine;
-
 static int
-halt(const char *name)
+write_one(void *array)
 {
-    halted *h = mine;
-    if (h && h->point && strcmp(name, h->point) == 0) {
-        h->point = NULL; /* once */
-        sem_post(&h->there);
-        sem_wait(&h->go);
-    }
-    return 0;
-}
-
-static void *
-write_one(void *arg)
-{
-    halted *h = arg;
     uint32_t cells[4] = {1, 2, 3, 4};
-    mine = h;
-    h->err = pyr_write(h->array, (uint64_t[2]){3, 3}, (uint64_t[2]){2, 2},
-                       cells, NULL);
-    return NULL;
+    return pyr_write(array, (uint64_t[2]){3, 3}, (uint64_t[2]){2, 2}, cells,
+                     NULL);
 }
 
 /* A writer has looked at leaves that are folded before it is done. */
@@ -272,7 +220,6 @@ a_version_that_is_being_made_lies_on_the_fold(void)
                                          "write.built"};
     static uint32_t was[SIDE * SIDE], now[SIDE * SIDE];
     uint64_t shape[2] = {SIDE, SIDE};
-    pyri_fault_hook = halt;
     for (int i = 0; i < 3; i++) {
         stage s;
         pyr_reclaimed gone;
@@ -281,17 +228,12 @@ a_version_that_is_being_made_lies_on_the_fold(void)
         for (int k = 0; k < 40; k++)
             write_box(s.array, &r, 30);
         OK(pyr_read(s.array, PYR_LATEST, zero, shape, was));
-        halted h = {.point = points[i], .array = s.array};
-        sem_init(&h.there, 0, 0);
-        sem_init(&h.go, 0, 0);
-        REQUIRE(pthread_create(&h.thread, NULL, write_one, &h) == 0);
-        sem_wait(&h.there);
+        halted h;
+        halt_begin(&h, points[i], write_one, s.array);
         OK(pyr_forget(s.array, 0, PYR_LATEST, 1, 0, NULL));
         OK(pyr_reclaim(s.store, NULL, &gone));
         CHECK(gone.left == 0 && gone.folded > 0);
-        sem_post(&h.go);
-        pthread_join(h.thread, NULL);
-        CHECK(h.err == 0);
+        halt_end(&h);
         for (uint32_t k = 0; k < 4; k++)
             was[(3 + k / 2) * SIDE + 3 + k % 2] = k + 1;
         OK(pyr_read(s.array, PYR_LATEST, zero, shape, now));
@@ -313,15 +255,11 @@ a_version_that_waits_keeps_what_it_lies_on(void)
     static uint32_t now[SIDE * SIDE];
     uint64_t shape[2] = {SIDE, SIDE};
     rng r = rng_of(test_seed());
-    pyri_fault_hook = halt;
     open_stage(&s, NULL);
     for (int k = 0; k < 40; k++)
         write_box(s.array, &r, 30);
-    halted low = {.point = "write.taken", .array = s.array};
-    sem_init(&low.there, 0, 0);
-    sem_init(&low.go, 0, 0);
-    REQUIRE(pthread_create(&low.thread, NULL, write_one, &low) == 0);
-    sem_wait(&low.there);
+    halted low;
+    halt_begin(&low, "write.taken", write_one, s.array);
     pyr_version high;
     OK(pyr_write_list(s.array,
                       &(pyr_part){.offset = (uint64_t[2]){40, 3},
@@ -333,9 +271,7 @@ a_version_that_waits_keeps_what_it_lies_on(void)
     CHECK(status.in_flight == 2);
     OK(pyr_forget(s.array, 0, PYR_LATEST, 1, 0, NULL));
     OK(pyr_reclaim(s.store, NULL, &gone));
-    sem_post(&low.go);
-    pthread_join(low.thread, NULL);
-    CHECK(low.err == 0);
+    halt_end(&low);
     OK(pyr_wait(s.array, high, -1));
     OK(pyr_read(s.array, PYR_LATEST, zero, shape, now));
     CHECK(now[3 * SIDE + 3] == 1 && now[40 * SIDE + 4] == 8);

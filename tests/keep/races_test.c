@@ -4,40 +4,13 @@
  * Fault points are hooks here: a writer on a thread of its own waits at one
  * while others go on.
  */
+#include "keep/halted.h"
 #include "keep/ledger.h"
-#include "support/tmp_store.h"
+#include "keep/stage.h"
 
-#include "base/fault.h"
-
-#include <pthread.h>
-#include <semaphore.h>
 #include <stdatomic.h>
 
 enum { CELLS = 4096 };
-
-typedef struct halted {
-    const char *point;
-    pyr_array *array;
-    uint64_t at;
-    pyr_version version;
-    int err;
-    sem_t there, go;
-    pthread_t thread;
-} halted;
-
-static __thread halted *mine;
-
-static int
-halt(const char *name)
-{
-    halted *h = mine;
-    if (h && h->point && strcmp(name, h->point) == 0) {
-        h->point = NULL; /* once */
-        sem_post(&h->there);
-        sem_wait(&h->go);
-    }
-    return 0;
-}
 
 static int
 write_cell(pyr_array *array, uint64_t at, pyr_version *v)
@@ -47,62 +20,38 @@ write_cell(pyr_array *array, uint64_t at, pyr_version *v)
     return pyr_write(array, &at, &size, cells, v);
 }
 
-static void *
-run_halted(void *arg)
-{
-    halted *h = arg;
-    mine = h;
-    h->err = write_cell(h->array, h->at, &h->version);
-    return NULL;
-}
-
-/* Begin a write of two cells, up to the point. */
-static void
-begin(halted *h, pyr_array *array, uint64_t at, const char *point)
-{
-    *h = (halted){.point = point, .array = array, .at = at};
-    pyri_fault_hook = halt;
-    sem_init(&h->there, 0, 0);
-    sem_init(&h->go, 0, 0);
-    REQUIRE(pthread_create(&h->thread, NULL, run_halted, h) == 0);
-    sem_wait(&h->there);
-}
-
-static void
-finish(halted *h)
-{
-    sem_post(&h->go);
-    pthread_join(h->thread, NULL);
-    CHECK(h->err == 0);
-}
-
-typedef struct stage {
-    const char *path;
-    pyr_store *store;
+/* A write of two cells that stands at a point. */
+typedef struct writer {
+    halted at_point;
     pyr_array *array;
-} stage;
+    uint64_t at;
+    pyr_version version;
+} writer;
+
+static int
+run_writer(void *ctx)
+{
+    writer *w = ctx;
+    return write_cell(w->array, w->at, &w->version);
+}
+
+static void
+begin(writer *w, pyr_array *array, uint64_t at, const char *point)
+{
+    *w = (writer){.array = array, .at = at};
+    halt_begin(&w->at_point, point, run_writer, w);
+}
+
+static void
+finish(writer *w)
+{
+    halt_end(&w->at_point);
+}
 
 static void
 open_stage(stage *s)
 {
-    uint64_t shape = CELLS;
-    s->path = tmp_store("race");
-    OK(pyr_open_with(s->path, PYR_OPEN_CREATE,
-                     &(pyr_store_options){.durability = PYR_DURABILITY_OS,
-                                          .lease_ms = 3600000},
-                     &s->store));
-    OK(pyr_create(s->store, "a",
-                  &(pyr_spec){.ndim = 1, .shape = &shape, .chunk = &shape,
-                              .type = PYR_U32},
-                  &s->array));
-}
-
-static void
-close_stage(stage *s)
-{
-    pyr_array_close(s->array);
-    pyr_close(s->store);
-    tmp_remove(s->path);
+    stage_open(s, tmp_store("race"), 3600000, 1, CELLS, CELLS);
 }
 
 static pyr_version
@@ -145,7 +94,7 @@ a_fold_is_kept_as_long_as_a_version_lies_on_it(void)
 {
     for (int n = 29; n < 36; n++) {
         stage s;
-        halted first, last;
+        writer first, last;
         pyr_version q;
         uint64_t at[] = {1000, 1004, 1008};
         open_stage(&s);
@@ -170,7 +119,7 @@ a_fold_below_a_version_in_flight_is_kept(void)
 {
     for (int n = 29; n < 36; n++) {
         stage s;
-        halted first, last, low;
+        writer first, last, low;
         pyr_version q;
         uint64_t at[] = {1000, 1004, 1008, 1012};
         open_stage(&s);
@@ -179,19 +128,18 @@ a_fold_below_a_version_in_flight_is_kept(void)
         OK(write_cell(s.array, at[1], &q));
         begin(&low, s.array, at[3], "write.taken");
         begin(&last, s.array, at[2], "write.synced");
-        sem_post(&first.go); /* it completes, and waits for the low one */
+        halt_release(&first.at_point); /* it completes, and waits for the low one */
         pyr_status status;
         do
             OK(pyr_store_status(s.store, &status, NULL, NULL));
         while (status.in_flight < 2);
-        sem_post(&last.go);
+        halt_release(&last.at_point);
         do
             OK(pyr_store_status(s.store, &status, NULL, NULL));
         while (status.in_flight < 3);
         finish(&low);
-        pthread_join(first.thread, NULL);
-        pthread_join(last.thread, NULL);
-        CHECK(first.err == 0 && last.err == 0);
+        halt_join(&first.at_point);
+        halt_join(&last.at_point);
         forget_one(&s, q);
         forget_one(&s, low.version);
         check_cells(&s, last.version, n, at, 4);

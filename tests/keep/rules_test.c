@@ -3,38 +3,14 @@
  * is left when all but a few have gone.
  */
 #include "keep/ledger.h"
-#include "support/tmp_store.h"
-
-#include "base/fault.h"
+#include "keep/stage.h"
 
 enum { SIDE = 64, CHUNK = 16 };
-
-typedef struct stage {
-    const char *path;
-    pyr_store *store;
-    pyr_array *array;
-} stage;
 
 static void
 open_stage(stage *s)
 {
-    uint64_t shape[2] = {SIDE, SIDE}, chunk[2] = {CHUNK, CHUNK};
-    s->path = tmp_store("keep");
-    OK(pyr_open_with(s->path, PYR_OPEN_CREATE,
-                     &(pyr_store_options){.durability = PYR_DURABILITY_OS},
-                     &s->store));
-    OK(pyr_create(s->store, "a",
-                  &(pyr_spec){.ndim = 2, .shape = shape, .chunk = chunk,
-                              .type = PYR_U32},
-                  &s->array));
-}
-
-static void
-close_stage(stage *s)
-{
-    pyr_array_close(s->array);
-    pyr_close(s->store);
-    tmp_remove(s->path);
+    stage_open(s, tmp_store("keep"), 0, 2, SIDE, CHUNK);
 }
 
 /* Two rows, at a place that the number tells, hold it. */
@@ -191,7 +167,7 @@ a_read_only_store_forgets_nothing(void)
     write_some(s.array, 1, 3);
     pyr_array_close(s.array);
     pyr_close(s.store);
-    OK(pyr_open(s.path, PYR_OPEN_READONLY, &s.store));
+    OK(pyr_open(s.url, PYR_OPEN_READONLY, &s.store));
     OK(pyr_array_open(s.store, "a", &s.array));
     FAILS(PYR_EREADONLY, pyr_forget(s.array, 1, 1, 0, 0, NULL));
     FAILS(PYR_EREADONLY, pyr_reclaim(s.store, NULL, &gone));

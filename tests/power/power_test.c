@@ -12,6 +12,7 @@
  *
  * A failure prints the one command that repeats it.
  */
+#include "base/fault.h"
 #include "power/disk.h"
 #include "support/check.h"
 #include "support/proc.h"
@@ -19,6 +20,7 @@
 #include "support/tmp_store.h"
 
 #include <ftw.h>
+#include <sys/mman.h>
 
 enum { ROOM = 256 << 20, EXIT_BAD = 9, SECONDS = 600 };
 
@@ -51,6 +53,7 @@ data_dirs(bool outer)
 typedef struct run {
     uint64_t seed;
     bool outer;     /* data directories outside the store */
+    const char *const *script; /* of the story, or NULL */
     unsigned steps; /* operations */
     trace *t;
     disk *before;
@@ -64,6 +67,7 @@ world_of(const run *u, bool live)
     return (world){.seed = u->seed,
                    .path = store_path(),
                    .dirs = data_dirs(u->outer),
+                   .script = u->script,
                    .live = live};
 }
 
@@ -180,7 +184,18 @@ holds(const run *u, unsigned steps, world *w, char *why, size_t room)
     return story_check(w, why, room);
 }
 
-/* Another three operations, and all is still as it must be. */
+static bool
+goes_on(world *w, const story_op *op)
+{
+    int err = story_run(w, op);
+    if (err != 0)
+        printf("# %s after it: %s\n", op->name,
+               err < 0 ? pyr_errmsg() : "a wrong answer");
+    return err == 0;
+}
+
+/* Another three operations, what was begun of reclaiming is ended, and all is
+ * still as it must be. */
 static int
 go_on(world *w)
 {
@@ -190,16 +205,15 @@ go_on(world *w)
         const story_op *op = story_next(w);
         if (w->made && w->step == 0)
             op = story_ops + 1;
-        int err = story_run(w, op);
-        if (err != 0) {
-            printf("# %s after it: %s\n", op->name,
-                   err < 0 ? pyr_errmsg() : "a wrong answer");
+        if (!goes_on(w, op))
             return EXIT_BAD;
-        }
     }
+    if (!goes_on(w, story_find("reclaim")) ||
+        !goes_on(w, story_find("verify")))
+        return EXIT_BAD;
     if (story_check(w, why, sizeof why))
         return 0;
-    printf("# after three more operations: %s\n", why);
+    printf("# after more operations: %s\n", why);
     return EXIT_BAD;
 }
 
@@ -273,6 +287,7 @@ tell_case(const run *u, size_t count, disk_policy p, const char *test,
 typedef struct plan {
     const char *test;
     uint64_t cases; /* about so many */
+    size_t from;    /* events that come before any cut */
     rng r;
     uint64_t all, done, bad;
     bool counting;
@@ -302,7 +317,7 @@ is_barrier(const trace_event *e)
 static void
 offer_cuts(plan *p, const run *u)
 {
-    for (size_t count = 1; count <= u->nevents; count++) {
+    for (size_t count = p->from + 1; count <= u->nevents; count++) {
         const trace_event *e = u->events[count - 1];
         if (e->kind == TRACE_KNOWN)
             continue;
@@ -362,9 +377,8 @@ try_cuts(plan *p, const run *u)
 /* The traced directory is kept, so that no other live/ can be taken for its:
  * on another boot it could not be either. */
 static void
-make_run(run *u, uint64_t seed, bool outer, unsigned steps)
+record_run(run *u)
 {
-    *u = (run){.seed = seed, .outer = outer, .steps = steps};
     clear(place());
     clear(tmp_path("kept"));
     u->before = disk_new();
@@ -374,6 +388,13 @@ make_run(run *u, uint64_t seed, bool outer, unsigned steps)
     REQUIRE(!u->t->overflow);
     REQUIRE(rename(place(), tmp_path("kept")) == 0);
     list_events(u);
+}
+
+static void
+make_run(run *u, uint64_t seed, bool outer, unsigned steps)
+{
+    *u = (run){.seed = seed, .outer = outer, .steps = steps};
+    record_run(u);
 }
 
 static bool
@@ -414,6 +435,74 @@ nor_with_several_data_directories(void)
 {
     power_cut(__func__, 1, true);
 }
+
+/* --- reclaiming that folds ----------------------------------------------- */
+
+/* Points that the recording process came by. */
+typedef struct visits {
+    unsigned folds, packs;
+} visits;
+
+static visits *seen; /* shared with it */
+
+static int
+count_points(const char *name)
+{
+    seen->folds += strcmp(name, "fold.done") == 0;
+    seen->packs += strcmp(name, "dense.commit") == 0;
+    return 0;
+}
+
+/* A story whose last step folds leaves, and fills LMDB's pages: where that is
+ * depends on the boxes, so some seeds are tried. */
+static void
+make_folds(run *u)
+{
+    seen = mmap(NULL, sizeof *seen, PROT_READ | PROT_WRITE,
+                MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    REQUIRE(seen != MAP_FAILED);
+    pyri_fault_hook = count_points;
+    for (uint64_t i = 0; i < 20; i++) {
+        *seen = (visits){0, 0};
+        *u = (run){.seed = test_seed() + 3 + i * 1000,
+                   .script = story_folds,
+                   .steps = story_nfolds + 1};
+        record_run(u);
+        if (seen->folds && seen->packs)
+            break;
+        run_fini(u);
+    }
+    pyri_fault_hook = NULL;
+    REQUIRE(u->nevents && seen->folds && seen->packs);
+    munmap(seen, sizeof *seen);
+}
+
+static size_t
+begin_of_step(const run *u, unsigned step)
+{
+    size_t i = 0;
+    while (i < u->nevents && !(u->events[i]->kind == TRACE_NOTE &&
+                               u->events[i]->at == 2 * step))
+        i++;
+    return i;
+}
+
+static void
+nor_while_reclaiming_folds(void)
+{
+    run u;
+    plan p = {.test = __func__,
+              .cases = by_scale(60, 600, 20000),
+              .each = cut_once};
+    make_folds(&u);
+    p.from = begin_of_step(&u, story_nfolds);
+    REQUIRE(p.from < u.nevents);
+    try_cuts(&p, &u);
+    CHECK(p.bad == 0);
+    run_fini(&u);
+}
+
+/* --- restarts ------------------------------------------------------------ */
 
 /* A disk, the restart on it, and the restart cut short once more. */
 static bool
@@ -520,5 +609,5 @@ a_missing_sync_is_noticed(void)
 }
 
 TESTS(T(a_power_cut_loses_nothing_that_was_acknowledged),
-      T(nor_with_several_data_directories),
+      T(nor_with_several_data_directories), T(nor_while_reclaiming_folds),
       T(a_restart_can_be_cut_short_as_well), T(a_missing_sync_is_noticed))

@@ -3,10 +3,7 @@
  * damage is told where it is met, and the rest of the array goes on.
  */
 #include "regress/regress.h"
-
-#include "base/hash.h"
-
-#include <lmdb.h>
+#include "support/meta_edit.h"
 
 enum { CHUNK = 16, CHUNKS = 256, HEALTHY = 200 * CHUNK };
 
@@ -24,62 +21,22 @@ set_up_tree(void)
     close_all();
 }
 
-/* Change a value of the tree in place; false if it is not the one. */
-typedef bool change_fn(const uint8_t *key, size_t key_size, uint8_t *value,
-                       size_t size);
-
-static int
-change_values(MDB_txn *txn, change_fn *change)
-{
-    MDB_dbi db;
-    MDB_cursor *cursor;
-    MDB_val k, v;
-    int changed = 0;
-    REQUIRE(mdb_dbi_open(txn, "tree", 0, &db) == 0);
-    REQUIRE(mdb_cursor_open(txn, db, &cursor) == 0);
-    while (mdb_cursor_get(cursor, &k, &v, MDB_NEXT) == 0) {
-        uint8_t key[512], value[8192];
-        REQUIRE(k.mv_size <= sizeof key && v.mv_size <= sizeof value);
-        memcpy(key, k.mv_data, k.mv_size);
-        memcpy(value, v.mv_data, v.mv_size);
-        if (!change(key, k.mv_size, value, v.mv_size))
-            continue;
-        MDB_val own = {k.mv_size, key}, now = {v.mv_size, value};
-        REQUIRE(mdb_cursor_put(cursor, &own, &now, MDB_CURRENT) == 0);
-        changed++;
-    }
-    mdb_cursor_close(cursor);
-    return changed;
-}
-
 /* The store must be closed; it is open again afterwards. */
 static void
-change_store(change_fn *change)
+change_store(meta_fn *change)
 {
-    char path[4200];
-    MDB_env *env;
-    MDB_txn *txn;
-    snprintf(path, sizeof path, "%s/meta", url);
-    REQUIRE(mdb_env_create(&env) == 0);
-    REQUIRE(mdb_env_set_maxdbs(env, 4) == 0);
-    REQUIRE(mdb_env_set_mapsize(env, 1 << 30) == 0);
-    REQUIRE(mdb_env_open(env, path, 0, 0666) == 0);
-    REQUIRE(mdb_txn_begin(env, NULL, 0, &txn) == 0);
-    CHECK(change_values(txn, change) == 1);
-    REQUIRE(mdb_txn_commit(txn) == 0);
-    mdb_env_close(env);
+    CHECK(meta_change(url, "tree", change, NULL) == 1);
     OK(open_line(0));
 }
 
-/* A key is array, version (8 bytes each), 'n', level, position. */
-static bool
-flip_inner_node(const uint8_t *key, size_t key_size, uint8_t *value,
-                size_t size)
+static meta_verdict
+flip_inner_node(void *ctx, meta_entry *e)
 {
-    if (key_size < 19 || key[15] != 1 || key[16] != 'n' || key[17] != 1)
-        return false;
-    value[size / 2] ^= 1;
-    return true;
+    (void)ctx;
+    if (!meta_is_node(e, 1, 1))
+        return META_LEAVE;
+    e->value[e->size / 2] ^= 1;
+    return META_STORE;
 }
 
 static void
@@ -107,25 +64,20 @@ a_damaged_inner_node_harms_only_what_is_below_it(void)
     tear_down();
 }
 
-/* The key of a record is array and version; before it stand the number of
- * axes and the shape. Its checksum is of what follows it. */
-static uint8_t *
-record_of(const uint8_t *key, size_t key_size, uint8_t *value)
+/* Before the record stand the number of axes and the shape. Its checksum is of
+ * what follows it. */
+static meta_verdict
+raise_root(void *ctx, meta_entry *e)
 {
-    return key_size == 16 && key[15] == 2 ? value + 1 + 8 * value[0] : NULL;
-}
-
-static bool
-raise_root(const uint8_t *key, size_t key_size, uint8_t *value, size_t size)
-{
-    uint8_t *record = record_of(key, key_size, value);
-    if (!record)
-        return false;
-    size_t rest = size - (size_t)(record - value) - 8;
+    (void)ctx;
+    if (!meta_is_version(e, 2))
+        return META_LEAVE;
+    uint8_t *record = e->value + 1 + 8 * e->value[0];
+    size_t rest = e->size - (size_t)(record - e->value) - 8;
     record[10] = 200;
     uint64_t sum = pyri_hash64(record + 8, rest);
     memcpy(record, &sum, 8);
-    return true;
+    return META_STORE;
 }
 
 static void

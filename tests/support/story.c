@@ -7,12 +7,42 @@
 
 #include <stdarg.h>
 
-/* A story begins with the store and two arrays. */
+enum { BEGINNING = 3 }; /* steps: the store and two arrays */
+
+const char *const story_folds[] = {
+    "write", "write",      "write",  "batch", "write",  "write", "write",
+    "write", "write_list", "write",  "batch", "write",  "write", "write",
+    "tag",   "write",      "write",  "write", "write",  "batch", "write",
+    "write", "forget",     "forget", "write", "forget", "fold",  NULL};
+const unsigned story_nfolds =
+    BEGINNING + sizeof story_folds / sizeof story_folds[0] - 2;
+
+const story_op *
+story_find(const char *name)
+{
+    for (int i = 0; i < story_nops; i++)
+        if (strcmp(story_ops[i].name, name) == 0)
+            return &story_ops[i];
+    return NULL;
+}
+
+/* The row that a script names for a step; NULL: none. */
+static const story_op *
+scripted(const char *const *script, unsigned step)
+{
+    while (script && *script && step--)
+        script++;
+    return script && *script ? story_find(*script) : NULL;
+}
+
 const story_op *
 story_next(world *w)
 {
-    if (w->step < 3)
+    if (w->step < BEGINNING)
         return &story_ops[w->step == 0 ? 0 : 1];
+    const story_op *row = scripted(w->script, w->step - BEGINNING);
+    if (row)
+        return row;
     rng r = rng_of(w->seed ^ rng_mix(w->step + 77));
     int all = 0;
     for (int i = 0; i < story_nops; i++)

@@ -46,6 +46,8 @@ typedef struct world {
     const char *path;        /* of the store */
     const char *const *dirs; /* data directories elsewhere, or NULL */
     unsigned lease_ms;       /* of a store to be made; 0: as always */
+    const char *const *script; /* names of the rows that follow the beginning,
+                                  and NULL; then the seed decides */
     bool live;               /* is there a library? */
     pyr_store *store;        /* open, or NULL */
     bool made;               /* the store was */
@@ -80,8 +82,15 @@ enum { STORY_WRONG = 1 };
 extern const story_op story_ops[];
 extern const int story_nops;
 
-/* The operation that follows, by seed and step. */
+/* The operation that follows, by script, or by seed and step. */
 const story_op *story_next(world *w);
+const story_op *story_find(const char *name);
+
+/* A script: boxes on boxes, most of which are then forgotten. What is left is
+ * worth folding, and LMDB's pages are worth filling, when the last step, "fold",
+ * reclaims. */
+extern const char *const story_folds[];
+extern const unsigned story_nfolds; /* steps before the last one */
 
 /* Does an operation, as step w->step, and counts it if it succeeds. */
 int story_run(world *w, const story_op *op);

@@ -587,6 +587,7 @@ const story_op story_ops[] = {
     {"handler_remove", STORY_CHANGES, 1, run_handler_remove},
     {"forget", STORY_CHANGES, 2, run_forget},
     {"reclaim", STORY_CHANGES, 2, run_reclaim},
+    {"fold", STORY_CHANGES, 0, run_reclaim}, /* after story_folds */
     {"usage", 0, 0, run_usage},
     {"verify", 0, 0, run_verify},
     {"array_open", 0, 0, run_array_open},

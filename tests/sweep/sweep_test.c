@@ -12,6 +12,7 @@
  * nothing half done; no file is left open and (with the address sanitizer) no
  * memory; and the same call again, on the same handles, succeeds.
  */
+#include "base/fault.h"
 #include "base/sys.h"
 #include "power/disk.h"
 #include "support/check.h"
@@ -107,34 +108,12 @@ enum { NSWEEPS = sizeof sweeps / sizeof sweeps[0] };
 
 /* --- a store that has seen something -------------------------------------- */
 
-static disk *before; /* as it is put in place for each trial */
+static disk *before, *crowded; /* as put in place for each trial */
 
 static const char *
 store_path(void)
 {
     return tmp_path("disk/store");
-}
-
-static void
-make_world(world *w)
-{
-    *w = (world){.seed = 42, .path = store_path()};
-    while (w->step < STEPS)
-        story_run(w, story_next(w));
-}
-
-static void
-make_store(void)
-{
-    world w = {.seed = 42,
-               .path = store_path(),
-               .live = true,
-               .lease_ms = LEASE_MS};
-    REQUIRE(mkdir(tmp_path("disk"), 0777) == 0);
-    while (w.step < STEPS)
-        OK(story_run(&w, story_next(&w)));
-    story_fini(&w);
-    before = disk_load(tmp_path("disk"));
 }
 
 static int
@@ -143,11 +122,49 @@ remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
     return remove(path);
 }
 
+/* One row wants a store in which much has been written over. */
+static bool
+is_fold(const story_op *op)
+{
+    return op && strcmp(op->name, "fold") == 0;
+}
+
 static void
-put_in_place(void)
+make_world(world *w, const story_op *op, bool live)
+{
+    unsigned steps = is_fold(op) ? story_nfolds : STEPS;
+    *w = (world){.seed = 42,
+                 .path = store_path(),
+                 .script = is_fold(op) ? story_folds : NULL,
+                 .live = live,
+                 .lease_ms = LEASE_MS};
+    while (w->step < steps)
+        OK(story_run(w, story_next(w)));
+}
+
+static disk *
+make_disk(const story_op *op)
+{
+    world w;
+    nftw(tmp_path("disk"), remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    REQUIRE(mkdir(tmp_path("disk"), 0777) == 0);
+    make_world(&w, op, true);
+    story_fini(&w);
+    return disk_load(tmp_path("disk"));
+}
+
+static void
+make_stores(void)
+{
+    before = make_disk(NULL);
+    crowded = make_disk(story_find("fold"));
+}
+
+static void
+put_in_place(const story_op *op)
 {
     nftw(tmp_path("disk"), remove_one, 16, FTW_DEPTH | FTW_PHYS);
-    REQUIRE(disk_save(before, tmp_path("disk")));
+    REQUIRE(disk_save(is_fold(op) ? crowded : before, tmp_path("disk")));
 }
 
 static int
@@ -241,12 +258,38 @@ allow_gap(world *w, const story_op *op)
 static void
 prepare(world *w, const story_op *op)
 {
-    put_in_place();
+    put_in_place(op);
     if (op->flags & STORY_FIRST && strcmp(op->name, "open") == 0)
         return;
     OK(pyr_open(w->path, 0, &w->store));
     w->made = true;
     OK(story_warm(w));
+}
+
+/* What is swept as "fold" folds, and fills pages. */
+static unsigned folds, packs;
+
+static int
+count_points(const char *name)
+{
+    folds += strcmp(name, "fold.put") == 0;
+    packs += strcmp(name, "dense.commit") == 0;
+    return 0;
+}
+
+static void
+check_crowded(void)
+{
+    const story_op *op = story_find("fold");
+    world w;
+    make_world(&w, op, false);
+    w.live = true;
+    prepare(&w, op);
+    pyri_fault_hook = count_points;
+    OK(story_run(&w, op));
+    pyri_fault_hook = NULL;
+    story_fini(&w);
+    CHECK(folds > 0 && packs > 0);
 }
 
 typedef struct trial {
@@ -323,7 +366,7 @@ run_sweep(const sweep *s, const story_op *op)
     trial t = {.s = s, .op = op, .n = 1};
     int files = open_files();
     for (bool more = true; more && check_failures < 5; t.n++) {
-        make_world(&t.w);
+        make_world(&t.w, op, false);
         t.w.live = true;
         more = try_one(&t);
         if (open_files() != files) {
@@ -352,7 +395,10 @@ main(int argc, char **argv)
     int bad = 0, number = 0;
     printf("1..%d\n", argc > 1 ? argc - 1 : NSWEEPS * story_nops);
     interpose_skip_syncs(true);
-    check_run(&(check_case){"make a store", make_store});
+    check_run(&(check_case){"make stores", make_stores});
+    check_run(&(check_case){"fold", check_crowded});
+    if (check_failures)
+        return 1;
     for (int i = 0; i < NSWEEPS * story_nops; i++) {
         char name[64];
         sweep_now = &sweeps[i / story_nops];
@@ -371,5 +417,6 @@ main(int argc, char **argv)
         bad += check_failures != 0;
     }
     disk_free(before);
+    disk_free(crowded);
     return bad != 0;
 }

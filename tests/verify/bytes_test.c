@@ -12,8 +12,6 @@
  */
 #include "verify/flips.h"
 
-#include <pyramid/pyramid.h>
-
 #include <dirent.h>
 
 enum { SIDE = 12, CHUNK = 4, VERSIONS = 9, LONG = 8300, PAGE = 4096 };
@@ -179,16 +177,8 @@ read_all(void *arg)
 static int
 verify_all(void *arg)
 {
-    pyr_verify_spec spec = {.deep = 1, .jobs = 1};
-    pyr_verified seen;
-    pyr_store *s;
     (void)arg;
-    no_core();
-    if (pyr_open(path, PYR_OPEN_READONLY, &s) < 0)
-        return REFUSED;
-    int err = pyr_verify(s, &spec, &seen);
-    pyr_close(s);
-    return err < 0 || seen.harms ? REFUSED : ALL_RIGHT;
+    return verify_store(path);
 }
 
 /* --- which bytes --------------------------------------------------------- */

@@ -11,8 +11,6 @@
  */
 #include "verify/flips.h"
 
-#include <pyramid/pyramid.h>
-
 #include <dirent.h>
 
 enum {
@@ -170,28 +168,10 @@ read_all(void *arg)
 }
 
 static int
-show(void *ctx, const pyr_harm *h)
-{
-    (void)ctx;
-    if (getenv("PYR_TEST_VERBOSE"))
-        printf("# %s v%llu %d: %s\n", h->array, (unsigned long long)h->version,
-               h->ndim, h->what);
-    return 0;
-}
-
-static int
 verify_all(void *arg)
 {
-    pyr_verify_spec spec = {.deep = 1, .jobs = 1, .each = show};
-    pyr_verified seen;
-    pyr_store *s;
     (void)arg;
-    no_core();
-    if (pyr_open(path, PYR_OPEN_READONLY, &s) < 0)
-        return REFUSED;
-    int err = pyr_verify(s, &spec, &seen);
-    pyr_close(s);
-    return err < 0 || seen.harms ? REFUSED : ALL_RIGHT;
+    return verify_store(path);
 }
 
 /* --- flipping ------------------------------------------------------------ */

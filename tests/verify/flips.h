@@ -14,6 +14,8 @@
 #include "support/rng.h"
 #include "support/tmp_store.h"
 
+#include <pyramid/pyramid.h>
+
 #include <sys/resource.h>
 
 /* How a child ends. */
@@ -51,10 +53,35 @@ run_child(int (*fn)(void *))
     return end;
 }
 
+static inline int
+show_harm(void *ctx, const pyr_harm *h)
+{
+    (void)ctx;
+    if (getenv("PYR_TEST_VERBOSE"))
+        printf("# '%s', version %llu: %s\n", h->array,
+               (unsigned long long)h->version, h->what);
+    return 0;
+}
+
 static inline void
 no_core(void)
 {
     setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
+}
+
+/* For a child: is anything said to be harmed? */
+static inline int
+verify_store(const char *path)
+{
+    pyr_verify_spec spec = {.deep = 1, .jobs = 1, .each = show_harm};
+    pyr_verified seen;
+    pyr_store *s;
+    no_core();
+    if (pyr_open(path, PYR_OPEN_READONLY, &s) < 0)
+        return REFUSED;
+    int err = pyr_verify(s, &spec, &seen);
+    pyr_close(s);
+    return err < 0 || seen.harms ? REFUSED : ALL_RIGHT;
 }
 
 #endif

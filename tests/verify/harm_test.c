@@ -2,13 +2,12 @@
  * verify/harm_test.c - whatever is harmed is named by array, version and box,
  * by the read that meets it and by verify; everything else stays readable.
  */
-#include "support/check.h"
+#include "support/meta_edit.h"
 #include "support/tmp_store.h"
 
 #include <pyramid/pyramid.h>
 
 #include <dirent.h>
-#include <lmdb.h>
 
 enum { CELLS = 4096, CHUNK = 1024, LARGE = 32768 };
 
@@ -130,68 +129,55 @@ says(const char *text)
 
 /* --- metadata ------------------------------------------------------------ */
 
-/* Change the value of one key of a database of meta. */
-static void
-change(const char *name, bool (*wanted)(const uint8_t *key, size_t size),
-       int at)
+/* One byte of the first entry that is wanted; from the end if below 0. */
+typedef struct spot {
+    bool (*wanted)(const meta_entry *e);
+    int at;
+    bool done;
+} spot;
+
+static meta_verdict
+harm(void *ctx, meta_entry *e)
 {
-    char meta[4200];
-    MDB_env *env;
-    MDB_txn *txn;
-    MDB_dbi db;
-    MDB_cursor *cursor;
-    MDB_val k, v;
-    int changed = 0;
+    spot *s = ctx;
+    if (s->done || !s->wanted(e))
+        return META_LEAVE;
+    e->value[s->at < 0 ? (int)e->size + s->at : s->at] ^= 4;
+    s->done = true;
+    return META_STORE;
+}
+
+static void
+change(const char *name, bool (*wanted)(const meta_entry *e), int at)
+{
+    spot s = {.wanted = wanted, .at = at};
     shut();
-    snprintf(meta, sizeof meta, "%s/meta", path);
-    REQUIRE(mdb_env_create(&env) == 0 && mdb_env_set_maxdbs(env, 8) == 0);
-    REQUIRE(mdb_env_set_mapsize(env, 1 << 30) == 0);
-    REQUIRE(mdb_env_open(env, meta, 0, 0666) == 0);
-    REQUIRE(mdb_txn_begin(env, NULL, 0, &txn) == 0);
-    REQUIRE(mdb_dbi_open(txn, name, 0, &db) == 0);
-    REQUIRE(mdb_cursor_open(txn, db, &cursor) == 0);
-    while (!changed && mdb_cursor_get(cursor, &k, &v, MDB_NEXT) == 0) {
-        if (!wanted(k.mv_data, k.mv_size))
-            continue;
-        uint8_t value[65536], key[512];
-        REQUIRE(v.mv_size <= sizeof value && k.mv_size <= sizeof key);
-        memcpy(value, v.mv_data, v.mv_size);
-        memcpy(key, k.mv_data, k.mv_size);
-        value[at < 0 ? (int)v.mv_size + at : at] ^= 4;
-        MDB_val own = {k.mv_size, key}, now = {v.mv_size, value};
-        REQUIRE(mdb_cursor_put(cursor, &own, &now, MDB_CURRENT) == 0);
-        changed = 1;
-    }
-    mdb_cursor_close(cursor);
-    CHECK(changed);
-    REQUIRE(mdb_txn_commit(txn) == 0);
-    mdb_env_close(env);
+    CHECK(meta_change(path, name, harm, &s) == 1);
     reopen();
 }
 
-/* array, version, 'n', level, position */
 static bool
-is_leaf_of_2(const uint8_t *key, size_t size)
+is_leaf_of_2(const meta_entry *e)
 {
-    return size > 18 && key[15] == 2 && key[16] == 'n' && key[17] == 0;
+    return meta_is_node(e, 2, 0);
 }
 
 static bool
-is_root_of_2(const uint8_t *key, size_t size)
+is_root_of_2(const meta_entry *e)
 {
-    return size > 18 && key[15] == 2 && key[16] == 'n' && key[17] == 1;
+    return meta_is_node(e, 2, 1);
 }
 
 static bool
-is_version_2(const uint8_t *key, size_t size)
+is_version_2(const meta_entry *e)
 {
-    return size == 16 && key[15] == 2;
+    return meta_is_version(e, 2);
 }
 
 static bool
-is_any(const uint8_t *key, size_t size)
+is_any(const meta_entry *e)
 {
-    return key && size;
+    return e->key_size > 0;
 }
 
 static void
