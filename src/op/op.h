@@ -269,6 +269,20 @@ void pyri_quantile_merge(pyri_quantile *q, const pyri_quantile *other);
 int pyri_quantile_next(pyri_quantile *q);
 void pyri_quantile_finish(const pyri_quantile *q, pyri_value *out);
 
+/*
+ * Reductions of cells that are elsewhere (serve.c). One side asks, for one
+ * pass of a quantile or once, the other one runs it over its cells, and what it
+ * answers is taken into *t, or added to what *h or *q have: only the one that
+ * the reduction is about is looked at. Both are safe whatever bytes they get;
+ * bins take memory (PYR_ENOMEM).
+ */
+void pyri_serve_ask(const pyri_reduction *r, const pyri_quantile *q,
+                    pyri_buf *out);
+int pyri_serve_run(pyri_bytes how, const pyri_program *p, int ndim,
+                   const pyri_box *box, const void *const *src, pyri_buf *out);
+int pyri_serve_take(const pyri_reduction *r, pyri_bytes answer,
+                    pyri_partial *t, pyri_histogram *h, pyri_quantile *q);
+
 /* --- expressions (expr.c) ------------------------------------------------- */
 
 typedef enum pyri_expr_form {
