@@ -3,12 +3,12 @@
  *
  * A computed blob is put into the object of those that it was computed from: a
  * method reaches no other object, and no cell leaves the OSD. What the client
- * must know of it is more than a method that writes may answer; it is kept
- * beside the blob until the blob goes, and "made" tells it.
+ * must know of it may be more than a method that writes can answer; so it is
+ * kept beside the blob until the blob goes, and "made" tells it.
  */
-#include "cls/work.h"
-
 #include "base/fail.h"
+#include "cls/brief.h"
+#include "cls/work.h"
 
 #include <string.h>
 
@@ -50,6 +50,23 @@ store(pyri_object *o, pyri_slots *s, const pyri_work *w, uint64_t number,
                                    k->iov, k->niov);
 }
 
+static void
+answer(const pyri_frag *f, const pyri_summary *sum, pyr_type type,
+       pyri_buf *out)
+{
+    pyri_buf b = {0};
+    if (f->kind == PYRI_FRAG_SAME) {
+        pyri_buf_u8(out, PYRI_MADE_SAME);
+        pyri_buf_u64(out, f->bits);
+    } else if (pyri_brief_encode(f, type, sum, &b) && !b.failed) {
+        pyri_buf_u8(out, PYRI_MADE_BRIEF);
+        pyri_buf_add(out, b.data, b.size);
+    } else {
+        pyri_buf_u8(out, PYRI_MADE_BLOB);
+    }
+    pyri_buf_fini(&b);
+}
+
 static int
 compute(pyri_object *o, pyri_slots *s, pyri_work *w, uint64_t number,
         pyri_buf *out)
@@ -71,16 +88,16 @@ compute(pyri_object *o, pyri_slots *s, pyri_work *w, uint64_t number,
     if (err == 0 && f.kind != PYRI_FRAG_SAME)
         err = store(o, s, w, number, &k, &f, &sum);
     pyri_packer_fini(&k);
-    pyri_buf_u8(out, f.kind == PYRI_FRAG_SAME);
-    pyri_buf_u64(out, f.bits);
+    if (err == 0)
+        answer(&f, &sum, w->style.type, out);
     return err;
 }
 
 /*
- * compute: asks the number of the new blob (8) and the work. Answers: is the
- * result of one value (1), and that (8); then there is no blob. Repeated with
- * the same number it changes nothing. PYRI_CLS_FULL, PYRI_CLS_NONE,
- * PYRI_CLS_BAD: the client does it itself.
+ * compute: asks the number of the new blob (8) and the work. Answers a
+ * PYRI_MADE_... and what belongs to it. Repeated with the same number it
+ * changes nothing. PYRI_CLS_FULL, PYRI_CLS_NONE, PYRI_CLS_BAD: the client does
+ * it itself.
  */
 int
 pyri_cls_compute(pyri_object *o, pyri_cursor *in, pyri_buf *out)
@@ -94,8 +111,7 @@ pyri_cls_compute(pyri_object *o, pyri_cursor *in, pyri_buf *out)
     if (err == 0)
         err = pyri_slots_load(o, &s);
     if (err == 0 && pyri_slots_find(&s, number)) {
-        pyri_buf_u8(out, 0);
-        pyri_buf_u64(out, 0);
+        pyri_buf_u8(out, PYRI_MADE_BLOB);
     } else if (err == 0) {
         err = compute(o, &s, &w, number, out);
     }

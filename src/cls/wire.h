@@ -81,6 +81,13 @@ enum {
     PYRI_WIRE_NOTE /* in the catalog: there is an array of this id */
 };
 
+/* What "compute" answers first. */
+enum {
+    PYRI_MADE_BLOB,  /* a blob: ask "made" */
+    PYRI_MADE_SAME,  /* no blob: the value follows (8) */
+    PYRI_MADE_BRIEF  /* a blob: what there is to know follows (brief.h) */
+};
+
 enum { PYRI_ENTRY_PUT, PYRI_ENTRY_REPLACE }; /* replace: if it is there */
 enum { PYRI_PAGE_END, PYRI_PAGE_ITEM, PYRI_PAGE_MORE };
 enum { PYRI_V_PUBLISHED = 1, PYRI_V_FOUND = 2, PYRI_V_FORGOTTEN = 4 };

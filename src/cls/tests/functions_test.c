@@ -1,6 +1,7 @@
 /*
  * cls/tests/functions_test.c - functions of cells inside an object, in memory.
  */
+#include "cls/brief.h"
 #include "cls/tests/memory.h"
 #include "cls/work.h"
 #include "support/rng.h"
@@ -139,6 +140,24 @@ cells_of(const memory *m, const stored *f)
     return (const int32_t *)payload;
 }
 
+/* What "compute" tells at once is what "made" tells. */
+static void
+check_brief(memory *m, uint64_t number, pyri_cursor answer)
+{
+    pyri_frag f;
+    pyri_summary sum, want;
+    uint8_t what = pyri_cursor_u8(&answer);
+    if (what == PYRI_MADE_BLOB)
+        return; /* it was there */
+    REQUIRE(what == PYRI_MADE_BRIEF);
+    REQUIRE(pyri_brief_decode(&answer, PYR_I32, CELLS, &f, &sum));
+    stored g = made(m, number, &whole, &want);
+    CHECK(f.ref[1] == g.at && f.check == g.frag.check);
+    CHECK(f.stored == g.frag.stored && f.cells.lo == g.frag.cells.lo &&
+          f.cells.hi == g.frag.cells.hi);
+    CHECK(!pyri_summary_differs(PYR_I32, &sum, &want));
+}
+
 static int
 compute(memory *m, uint64_t number, const stored *f, const char *text,
         const char *handler)
@@ -148,6 +167,8 @@ compute(memory *m, uint64_t number, const stored *f, const char *text,
     ask_work(&q, &whole, text, handler, 1);
     ask_stored(&q, 0, f, &whole);
     int err = call(m, "compute", &q);
+    if (err == 0)
+        check_brief(m, number, q.answer);
     done(&q);
     return err;
 }
@@ -261,7 +282,7 @@ a_result_of_one_value_takes_no_space(void)
     ask_work(&q, &whole, "x*0 + 4", NULL, 1);
     ask_stored(&q, 0, &f, &whole);
     REQUIRE(call(&m, "compute", &q) == 0);
-    CHECK(pyri_cursor_u8(&q.answer) == 1);
+    CHECK(pyri_cursor_u8(&q.answer) == PYRI_MADE_SAME);
     CHECK(pyri_cursor_u64(&q.answer) == 4);
     CHECK(m.size == size && m.n == 0);
     done(&q);

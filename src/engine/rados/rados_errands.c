@@ -10,12 +10,13 @@
  *
  *   intend    what may come to be, on the list of our session: one call
  *   compute   one call per errand; the blob is durable when it answers
- *   made      what is to be known of it, which is more than 64 bytes
+ *   made      what is to be known of it, if that is more than 64 bytes
  */
 #include "engine/rados/rados.h"
 
 #include "base/sys.h"
 #include "chunk/errand.h"
+#include "cls/brief.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +26,8 @@ typedef struct sent {
     uint64_t object; /* number; 0: it is left to the caller */
     uint64_t home;
     uint64_t number; /* of the blob that is made */
-    bool blob;       /* there is one */
+    bool blob;       /* there is one, */
+    bool known;      /* and what there is to know of it */
 } sent;
 
 /* --- which, and where ---------------------------------------------------- */
@@ -168,6 +170,50 @@ take_same(pyri_errand *e, uint64_t bits)
     e->done = true;
 }
 
+/* What was made, if it makes sense; `f` has the place in ref[1]. */
+static int
+take_blob(const pyri_call *c, const pyri_frag *f, const pyri_summary *sum,
+          sent *x)
+{
+    pyri_errand *e = x->errand;
+    uint8_t bytes[PYRI_SUMMARY_BYTES];
+    uint64_t cells = pyri_box_cells(e->style->ndim, &e->box);
+    uint64_t place = f->ref[1];
+    pyri_summary_encode(sum, e->style->type, bytes);
+    if (place == 0 || place >> PYRI_RADOS_PLACE_BITS || sum->count != cells ||
+        f->stored != cells * pyri_type_size(e->style->type) ||
+        pyri_summary_decode(&e->sum, e->style->type, bytes) < 0)
+        return pyri_rados_garbled(c);
+    e->frag = *f;
+    pyri_box_copy(e->style->ndim, &e->frag.box, &e->box);
+    e->frag.ref[0] = x->number;
+    e->frag.ref[1] = x->home | place;
+    e->done = true;
+    x->known = true;
+    return 0;
+}
+
+static int
+take_answer(const pyri_call *c, pyri_cursor answer, sent *x)
+{
+    pyri_errand *e = x->errand;
+    uint64_t cells = pyri_box_cells(e->style->ndim, &e->box);
+    pyri_frag f;
+    pyri_summary sum;
+    uint8_t what = pyri_cursor_u8(&answer);
+    x->blob = what != PYRI_MADE_SAME;
+    switch (what) {
+    case PYRI_MADE_SAME: take_same(e, pyri_cursor_u64(&answer)); break;
+    case PYRI_MADE_BLOB: break;
+    case PYRI_MADE_BRIEF:
+        if (pyri_brief_decode(&answer, e->style->type, cells, &f, &sum))
+            return take_blob(c, &f, &sum, x);
+        return pyri_rados_garbled(c);
+    default: answer.failed = true;
+    }
+    return answer.failed ? pyri_rados_garbled(c) : 0;
+}
+
 static int
 send_all(pyri_cluster *s, sent *list, size_t n)
 {
@@ -188,15 +234,10 @@ send_all(pyri_cluster *s, sent *list, size_t n)
         err = pyri_calls_run(s, calls.list, calls.n);
     for (size_t i = 0; i < calls.n && err == 0; i++) {
         pyri_call *c = &calls.list[i];
-        bool same = pyri_cursor_u8(&c->answer);
-        uint64_t bits = pyri_cursor_u64(&c->answer);
-        if (c->result < 0 && !is_left(c->result))
+        if (c->result == 0)
+            err = take_answer(c, c->answer, &list[i]);
+        else if (!is_left(c->result))
             err = pyri_rados_fail(s, c->result, "computing cells");
-        else if (c->result == 0 && c->answer.failed)
-            err = pyri_rados_garbled(c);
-        else if (c->result == 0 && same)
-            take_same(list[i].errand, bits);
-        list[i].blob = c->result == 0 && !same;
     }
     pyri_calls_fini(&calls);
     return err;
@@ -205,26 +246,18 @@ send_all(pyri_cluster *s, sent *list, size_t n)
 static int
 take_made(const pyri_call *c, pyri_cursor answer, sent *x)
 {
-    pyri_errand *e = x->errand;
-    uint64_t cells = pyri_box_cells(e->style->ndim, &e->box);
-    uint64_t place = pyri_cursor_u64(&answer);
     pyri_frag f = {.kind = PYRI_FRAG_PLAIN};
+    pyri_summary sum;
+    f.ref[1] = pyri_cursor_u64(&answer);
     f.stored = pyri_cursor_u64(&answer);
     f.check = pyri_cursor_u64(&answer);
     f.cells.lo = pyri_cursor_u64(&answer);
     f.cells.hi = pyri_cursor_u64(&answer);
-    const uint8_t *sum = pyri_cursor_take(&answer, PYRI_SUMMARY_BYTES);
-    if (!sum || place == 0 || place >> PYRI_RADOS_PLACE_BITS ||
-        f.stored != cells * pyri_type_size(e->style->type) ||
-        pyri_summary_decode(&e->sum, e->style->type, sum) < 0 ||
-        e->sum.count != cells)
+    const uint8_t *bytes = pyri_cursor_take(&answer, PYRI_SUMMARY_BYTES);
+    if (!bytes ||
+        pyri_summary_decode(&sum, x->errand->style->type, bytes) < 0)
         return pyri_rados_garbled(c);
-    pyri_box_copy(e->style->ndim, &f.box, &e->box);
-    f.ref[0] = x->number;
-    f.ref[1] = x->home | place;
-    e->frag = f;
-    e->done = true;
-    return 0;
+    return take_blob(c, &f, &sum, x);
 }
 
 static int
@@ -234,7 +267,7 @@ ask_made(pyri_cluster *s, sent *list, size_t n)
     char oid[PYRI_RADOS_OID];
     int err = 0;
     for (size_t i = 0; i < n && err == 0; i++) {
-        if (!list[i].blob)
+        if (!list[i].blob || list[i].known)
             continue;
         pyri_rblobs_oid(oid, list[i].object, 0);
         pyri_call *c = pyri_calls_add(&calls, "made", false, oid);
@@ -246,7 +279,7 @@ ask_made(pyri_cluster *s, sent *list, size_t n)
     if (err == 0)
         err = pyri_calls_run(s, calls.list, calls.n);
     for (size_t i = 0, k = 0; i < n && err == 0; i++) {
-        if (!list[i].blob)
+        if (!list[i].blob || list[i].known)
             continue;
         const pyri_call *c = &calls.list[k++];
         err = c->result < 0 ? pyri_rados_fail(s, c->result, "computed cells")
