@@ -10,7 +10,7 @@
  *
  * No I/O, no threads, no globals. Parsing allocates a bounded amount and gives
  * it back; everything that a storage node does - decode, run, reduce, merge -
- * allocates nothing (it takes about 160 KiB of stack), and is safe whatever
+ * allocates nothing but the bins of serve.c (it takes about 160 KiB of stack), and is safe whatever
  * bytes it is given. The language is told in docs/expressions.md.
  */
 #ifndef PYRI_OP_OP_H
