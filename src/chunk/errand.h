@@ -30,6 +30,8 @@ typedef struct pyri_errand {
     int nprograms;
     const pyri_errand_piece *pieces;
     size_t npieces;
+    const void *cells; /* of compute: x, dense, comes along and is not stored
+                          anywhere yet; there are no pieces. Else NULL */
     pyri_bytes reduction; /* of reduce: as pyri_serve_ask() gives it */
 
     bool done;        /* set; false: the caller has to do it itself */

@@ -26,15 +26,16 @@ describe(const pyri_frag *f, const pyri_summary *sum, pyr_type type,
     pyri_buf_add(out, bytes, sizeof bytes);
 }
 
-/* Put what was packed into the object. */
+/* Put what was packed into the object: where there is a place, or, without
+ * slots, as the blob that it is made for. */
 static int
-store(pyri_object *o, pyri_slots *s, const pyri_work *w, uint64_t number,
-      const pyri_packer *k, pyri_frag *f, const pyri_summary *sum)
+put(pyri_object *o, pyri_slots *s, const pyri_work *w, uint64_t number,
+    const pyri_packer *k, pyri_frag *f, const pyri_summary *sum)
 {
     pyri_okey key = pyri_okey_of('D', number);
     pyri_buf b = {0};
-    uint32_t at;
-    int err = pyri_slots_add(s, number, k->size, &at);
+    uint32_t at = 0;
+    int err = s ? pyri_slots_add(s, number, k->size, &at) : 0;
     if (err < 0)
         return err;
     f->ref[1] = at;
@@ -43,7 +44,7 @@ store(pyri_object *o, pyri_slots *s, const pyri_work *w, uint64_t number,
                    : pyri_object_set(o, pyri_okey_bytes(&key),
                                      (pyri_bytes){b.data, b.size});
     pyri_buf_fini(&b);
-    if (err == 0)
+    if (err == 0 && s)
         err = pyri_slots_save(o, s);
     return err < 0 ? err
                    : o->ops->write(o->ctx, (uint64_t)at * PYRI_SLOT_UNIT,
@@ -67,17 +68,16 @@ answer(const pyri_frag *f, const pyri_summary *sum, pyr_type type,
     pyri_buf_fini(&b);
 }
 
+/* The sources are there: run, pack, put. */
 static int
-compute(pyri_object *o, pyri_slots *s, pyri_work *w, uint64_t number,
-        pyri_buf *out)
+run(pyri_object *o, pyri_slots *s, pyri_work *w, uint64_t number,
+    pyri_buf *out)
 {
     pyri_packer k = {0};
     pyri_frag f = {.kind = PYRI_FRAG_SAME};
     pyri_summary sum;
     pyri_summary_init(&sum);
-    int err = pyri_work_load(o, s, w);
-    if (err == 0)
-        err = pyri_work_run(w);
+    int err = pyri_work_run(w);
     if (err < 0)
         return err;
     pyri_mem mem = pyri_mem_dense(w->style.ndim,
@@ -86,7 +86,7 @@ compute(pyri_object *o, pyri_slots *s, pyri_work *w, uint64_t number,
     if (pyri_frag_pack(&k, &w->style, &w->box, mem, NULL, 0, &f, &sum) < 0)
         err = -ENOMEM;
     if (err == 0 && f.kind != PYRI_FRAG_SAME)
-        err = store(o, s, w, number, &k, &f, &sum);
+        err = put(o, s, w, number, &k, &f, &sum);
     pyri_packer_fini(&k);
     if (err == 0)
         answer(&f, &sum, w->style.type, out);
@@ -112,9 +112,35 @@ pyri_cls_compute(pyri_object *o, pyri_cursor *in, pyri_buf *out)
         err = pyri_slots_load(o, &s);
     if (err == 0 && pyri_slots_find(&s, number)) {
         pyri_buf_u8(out, PYRI_MADE_BLOB);
-    } else if (err == 0) {
-        err = compute(o, &s, &w, number, out);
+    } else if (err == 0 && (err = pyri_work_load(o, &s, &w)) == 0) {
+        err = run(o, &s, &w, number, out);
     }
+    pyri_work_fini(&w);
+    return err;
+}
+
+/*
+ * store: the blob that the object is made for, of cells that come along. Asks:
+ * cells (a string), dense, and the work, which has x for its only source and no
+ * pieces. Answers as compute, with place 0; "made" knows it as number 0.
+ */
+int
+pyri_cls_store(pyri_object *o, pyri_cursor *in, pyri_buf *out)
+{
+    pyri_work w = {.bytes = 0};
+    pyri_bytes cells = pyri_cursor_str(in);
+    uint64_t size = 0;
+    pyri_slots s;
+    int err = pyri_work_decode(in, &w);
+    if (err == 0 && (w.npieces || w.programs[0].sources > 1 ||
+                     cells.size != w.bytes))
+        err = PYRI_CLS_BAD;
+    if (err == 0 && o->ops->size(o->ctx, &size) == 0 &&
+        (err = pyri_slots_load(o, &s)) == 0 && s.n)
+        err = PYRI_CLS_THERE; /* others count on what is there */
+    w.src[0] = cells.data;
+    if (err == 0)
+        err = run(o, NULL, &w, 0, out);
     pyri_work_fini(&w);
     return err;
 }

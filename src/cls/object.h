@@ -150,6 +150,7 @@ int pyri_cls_txns(pyri_object *o, pyri_cursor *in, pyri_buf *out);
 /* slots.c, functions.c: blobs, and functions of their cells */
 int pyri_cls_release(pyri_object *o, pyri_cursor *in, pyri_buf *out);
 int pyri_cls_compute(pyri_object *o, pyri_cursor *in, pyri_buf *out);
+int pyri_cls_store(pyri_object *o, pyri_cursor *in, pyri_buf *out);
 int pyri_cls_made(pyri_object *o, pyri_cursor *in, pyri_buf *out);
 int pyri_cls_reduce(pyri_object *o, pyri_cursor *in, pyri_buf *out);
 int pyri_cls_tally(pyri_object *o, pyri_cursor *in, pyri_buf *out);

@@ -279,6 +279,7 @@ const pyri_method pyri_methods[] = {
     {"sweep", pyri_cls_sweep, true},
     {"release", pyri_cls_release, true},
     {"compute", pyri_cls_compute, true},
+    {"store", pyri_cls_store, true},
     {"made", pyri_cls_made, false},
     {"reduce", pyri_cls_reduce, false},
     {"tally", pyri_cls_tally, true},

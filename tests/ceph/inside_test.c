@@ -163,6 +163,30 @@ cells_go_through_handlers_there(void)
     tear_down();
 }
 
+/* Also those that are written: they are sent once, and changed there. */
+static void
+handlers_of_writes_run_where_cells_are_stored(void)
+{
+    const uint64_t at[2] = {3, 5}, size[2] = {40, 600};
+    pyr_status before, after;
+    set_up(PYR_CODEC_NONE);
+    OK(pyr_store_status(store, &before, NULL, NULL));
+    OK(pyr_handler_add(array, PYR_ON_WRITE, "x * 2 + i0", NULL));
+    OK(pyr_write(array, zero, whole, cells, NULL));
+    OK(pyr_store_status(store, &after, NULL, NULL));
+    if (cluster_dir())
+        CHECK(after.computed_bytes == before.computed_bytes + sizeof cells);
+    OK(pyr_write(array, at, size, cells, NULL)); /* too small to be worth it */
+    OK(pyr_read(array, 2, zero, whole, got));
+    for (int i = 0; i < CELLS; i++)
+        REQUIRE(got[i] == cells[i] * 2 + i / SIDE);
+    OK(pyr_read(array, 3, at, size, got));
+    for (int i = 0; i < 40 * 600; i++)
+        REQUIRE(got[i] == cells[i] * 2 + 3 + i / 600);
+    compute(2, zero, whole, "x", true);
+    tear_down();
+}
+
 /* --- space --------------------------------------------------------------- */
 
 /* More functions of one chunk than an object has room for. */
@@ -274,6 +298,7 @@ TESTS(T(what_was_computed_is_computed_with_again),
       T(pressed_cells_are_computed_by_the_client),
       T(results_of_one_value_are_stored_as_such),
       T(cells_go_through_handlers_there),
+      T(handlers_of_writes_run_where_cells_are_stored),
       T(a_full_object_makes_room_for_another_one),
       T(versions_that_are_forgotten_give_their_space_back),
       T(reductions_leave_the_cells_where_they_are))

@@ -289,6 +289,44 @@ a_result_of_one_value_takes_no_space(void)
     memory_remove(&m);
 }
 
+static int
+store_cells(memory *m, const int32_t *from, size_t size, const char *text)
+{
+    request q = ask();
+    pyri_buf_varint(&q.in, size);
+    pyri_buf_add(&q.in, from, size);
+    ask_work(&q, &whole, text, NULL, 0);
+    int err = call(m, "store", &q);
+    done(&q);
+    return err;
+}
+
+static void
+cells_that_come_along_are_stored_as_the_function_makes_them(void)
+{
+    memory m = {.now = 1};
+    pyri_summary sum;
+    rng r = rng_of(test_seed());
+    random_cells(&r, cells);
+    CHECK(store_cells(&m, cells, BYTES - 4, "x + 1") == PYRI_CLS_BAD);
+    CHECK(store_cells(&m, cells, BYTES, "x - x@1") == PYRI_CLS_BAD);
+    CHECK(!m.exists);
+    CHECK(store_cells(&m, cells, BYTES, "x * 0 + 3") == 0 && !m.exists);
+    for (int again = 0; again < 2; again++)
+        REQUIRE(store_cells(&m, cells, BYTES, "x + i1") == 0);
+    stored f = made(&m, 0, &whole, &sum);
+    CHECK(f.at == 0);
+    const int32_t *got = cells_of(&m, &f);
+    for (int i = 0; i < CELLS; i++)
+        REQUIRE(got[i] == cells[i] + i % SIDE);
+    REQUIRE(compute(&m, 100, &f, "x + 1", NULL) == 0);
+    CHECK(store_cells(&m, cells, BYTES, "x") == PYRI_CLS_THERE);
+    release(&m, 100);
+    release(&m, 0);
+    CHECK(!m.exists);
+    memory_remove(&m);
+}
+
 /* --- space --------------------------------------------------------------- */
 
 static void
@@ -473,25 +511,38 @@ requests_with_wrong_bytes_do_no_harm(void)
     stored f = put_cells(&m, cells);
     for (int i = 0; i < 6000; i++) {
         request q = ask();
-        bool reduces = rng_below(&r, 2);
-        if (reduces) {
+        bool reduces = rng_below(&r, 2), stores = rng_below(&r, 4) == 0;
+        if (stores) {
+            pyri_buf_varint(&q.in, 149 * 7 * 4);
+            pyri_buf_add(&q.in, cells, 149 * 7 * 4);
+            reduces = true; /* no second program */
+        } else if (reduces) {
             pyri_buf_varint(&q.in, 1);
             pyri_buf_u8(&q.in, (uint8_t)rng_below(&r, 14));
         } else {
             pyri_buf_u64(&q.in, 1 + rng_below(&r, 200));
         }
-        ask_work(&q, &part, "x*2 + x@1", reduces ? NULL : "x + 1", 3);
-        ask_stored(&q, 0, &f, &part);
-        ask_same(&q, 0, 3, &part);
-        ask_stored(&q, 1, &f, &part);
+        ask_work(&q, &part, stores ? "x*2" : "x*2 + x@1",
+                 reduces ? NULL : "x + 1", stores ? 0 : 3);
+        if (!stores) {
+            ask_stored(&q, 0, &f, &part);
+            ask_same(&q, 0, 3, &part);
+            ask_stored(&q, 1, &f, &part);
+        }
         for (uint64_t n = rng_below(&r, 4); n; n--)
             q.in.data[1 + rng_below(&r, q.in.size - 1)] =
                 (uint8_t)rng_below(&r, 256);
         if (rng_below(&r, 8) == 0)
             q.in.size = 1 + rng_below(&r, q.in.size);
-        int err = call(&m, reduces ? "reduce" : "compute", &q);
+        memory fresh = {.now = 1};
+        int err = call(stores ? &fresh : &m,
+                       stores    ? "store"
+                       : reduces ? "reduce"
+                                 : "compute",
+                       &q);
         CHECK(err <= 0 && q.out.size < 4u << 20);
         done(&q);
+        memory_remove(&fresh);
         if (rng_below(&r, 8) == 0)
             release(&m, 1 + rng_below(&r, 200));
     }
@@ -526,6 +577,7 @@ TESTS(T(what_is_computed_is_a_blob_beside_its_source),
       T(a_chain_and_another_snapshot_are_read_if_they_are_in_the_object),
       T(a_repeated_request_makes_no_second_blob),
       T(a_result_of_one_value_takes_no_space),
+      T(cells_that_come_along_are_stored_as_the_function_makes_them),
       T(blobs_go_one_by_one_and_the_last_takes_the_object_along),
       T(an_object_that_nothing_was_computed_in_just_goes),
       T(a_full_object_says_so_and_stays_as_it_is),

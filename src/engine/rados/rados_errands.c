@@ -8,6 +8,9 @@
  * work too much, or a blob not what it should be, which the caller will then
  * tell in its own words.
  *
+ * Cells that are not stored yet, on their way through handlers, come along with
+ * their errand and make an object of their own ("store").
+ *
  *   intend    what may come to be, on the list of our session: one call
  *   compute   one call per errand; the blob is durable when it answers
  *   made      what is to be known of it, if that is more than 64 bytes
@@ -23,8 +26,8 @@
 
 typedef struct sent {
     pyri_errand *errand;
-    uint64_t object; /* number; 0: it is left to the caller */
-    uint64_t home;
+    uint64_t object; /* number */
+    uint64_t home;   /* b of refs there; 0: an object of its own */
     uint64_t number; /* of the blob that is made */
     bool blob;       /* there is one, */
     bool known;      /* and what there is to know of it */
@@ -36,7 +39,7 @@ static bool
 fits(const pyri_errand *e)
 {
     uint64_t cells = pyri_box_cells(e->style->ndim, &e->box);
-    return e->style->codec == PYR_CODEC_NONE &&
+    return e->style->codec == PYR_CODEC_NONE && !(e->cells && e->npieces) &&
            e->npieces <= PYRI_WORK_PIECES &&
            e->nprograms <= PYRI_WORK_PROGRAMS &&
            cells <= PYRI_WORK_BYTES / pyri_type_size(e->style->type);
@@ -119,6 +122,14 @@ add_work(pyri_buf *b, const pyri_errand *e)
         add_piece(b, s->ndim, &e->pieces[i]);
 }
 
+static pyri_bytes
+cells_of(const pyri_errand *e)
+{
+    return (pyri_bytes){e->cells,
+                        (size_t)pyri_box_cells(e->style->ndim, &e->box) *
+                            pyri_type_size(e->style->type)};
+}
+
 /* Is it a refusal that leaves the errand to the caller? */
 static bool
 is_left(int result)
@@ -136,12 +147,16 @@ intend(pyri_cluster *s, sent *list, size_t n)
 {
     pyri_blob *blobs = pyri_sys_malloc((n + 1) * sizeof *blobs);
     int err = blobs ? 0 : pyri_fail_nomem("a computed version");
+    size_t k = 0;
     for (size_t i = 0; i < n && err == 0; i++) {
         err = pyri_session_number(s, &list[i].number);
-        blobs[i] = (pyri_blob){{list[i].number, list[i].home}, 0};
+        if (list[i].home)
+            blobs[k++] = (pyri_blob){{list[i].number, list[i].home}, 0};
+        else
+            list[i].object = list[i].number; /* found by its number */
     }
     if (err == 0)
-        err = pyri_rblobs_intend(s, blobs, n);
+        err = pyri_rblobs_intend(s, blobs, k);
     free(blobs);
     return err;
 }
@@ -155,7 +170,7 @@ renounce(pyri_cluster *s, const sent *list, size_t n)
     if (!blobs)
         return pyri_fail_nomem("a computed version");
     for (size_t i = 0; i < n; i++)
-        if (!list[i].blob)
+        if (!list[i].blob && list[i].home)
             blobs[gone++] = (pyri_blob){{list[i].number, list[i].home}, 0};
     int err = pyri_rblobs_unlist(s, blobs, gone, NULL);
     free(blobs);
@@ -180,7 +195,7 @@ take_blob(const pyri_call *c, const pyri_frag *f, const pyri_summary *sum,
     uint64_t cells = pyri_box_cells(e->style->ndim, &e->box);
     uint64_t place = f->ref[1];
     pyri_summary_encode(sum, e->style->type, bytes);
-    if (place == 0 || place >> PYRI_RADOS_PLACE_BITS || sum->count != cells ||
+    if ((place == 0) != (x->home == 0) || place >> PYRI_RADOS_PLACE_BITS || sum->count != cells ||
         f->stored != cells * pyri_type_size(e->style->type) ||
         pyri_summary_decode(&e->sum, e->style->type, bytes) < 0)
         return pyri_rados_garbled(c);
@@ -222,13 +237,18 @@ send_all(pyri_cluster *s, sent *list, size_t n)
     int err = 0;
     for (size_t i = 0; i < n && err == 0; i++) {
         pyri_rblobs_oid(oid, list[i].object, 0);
-        pyri_call *c = pyri_calls_add(&calls, "compute", true, oid);
+        const pyri_errand *e = list[i].errand;
+        pyri_call *c = pyri_calls_add(&calls, e->cells ? "store" : "compute",
+                                      true, oid);
         if (!c) {
             err = pyri_fail_nomem("a computed version");
             break;
         }
-        pyri_buf_u64(&c->in, list[i].number);
-        add_work(&c->in, list[i].errand);
+        if (e->cells)
+            add_bytes(&c->in, cells_of(e));
+        else
+            pyri_buf_u64(&c->in, list[i].number);
+        add_work(&c->in, e);
     }
     if (err == 0)
         err = pyri_calls_run(s, calls.list, calls.n);
@@ -272,7 +292,7 @@ ask_made(pyri_cluster *s, sent *list, size_t n)
         pyri_rblobs_oid(oid, list[i].object, 0);
         pyri_call *c = pyri_calls_add(&calls, "made", false, oid);
         if (c)
-            pyri_buf_u64(&c->in, list[i].number);
+            pyri_buf_u64(&c->in, list[i].home ? list[i].number : 0);
         else
             err = pyri_fail_nomem("a computed version");
     }
@@ -316,7 +336,9 @@ sort_out(pyri_errand *errands, size_t n, sent *list)
     size_t k = 0;
     for (size_t i = 0; i < n; i++) {
         uint64_t object = object_of(&errands[i]);
-        if (object)
+        if (errands[i].cells && fits(&errands[i]))
+            list[k++] = (sent){.errand = &errands[i]};
+        else if (object)
             list[k++] = (sent){.errand = &errands[i],
                                .object = object,
                                .home = pyri_rblobs_home(object)};
