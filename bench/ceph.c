@@ -5,7 +5,8 @@
  *   bench-ceph [--quick] rados://POOL?conf=FILE&user=NAME
  *
  * Chunks of 1 MiB, written and read; a function of all cells, by pyr_compute()
- * and by a client that reads, computes and writes back; versions of one cell
+ * and by a client that reads, computes and writes back, and a reduction
+ * likewise, with the bytes that passed the client's sockets; versions of one cell
  * beside the bare rate of durable steps on one object. Both
  * sides take turns, and what is shown are medians of the ratios of turns.
  */
@@ -13,10 +14,13 @@
 
 #include <rados/librados.h>
 
+#include <linux/tcp.h>
+#include <netinet/in.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 enum { CHUNK = 1 << 20, DEPTH = 16 };
@@ -24,6 +28,20 @@ enum { CHUNK = 1 << 20, DEPTH = 16 };
 static char url[4096], pool[256], conf[1024], user[256];
 static rados_t cluster;
 static rados_ioctx_t io;
+
+/* Bytes that passed our TCP sockets so far. */
+static uint64_t
+socket_bytes(void)
+{
+    uint64_t n = 0;
+    for (int fd = 0; fd < 1024; fd++) {
+        struct tcp_info info = {0};
+        socklen_t size = sizeof info;
+        if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) == 0)
+            n += info.tcpi_bytes_acked + info.tcpi_bytes_received;
+    }
+    return n;
+}
 
 /* --- the cluster --------------------------------------------------------- */
 
@@ -126,6 +144,33 @@ fill_cells(float *cells, size_t n, uint64_t seed)
         cells[i] = (float)(bench_random(&seed) % 1000000) / 7;
 }
 
+/* The sum of squares, by a client and where the cells are; seconds. */
+static double
+reduce_here(pyr_array *a, float *got, size_t n)
+{
+    uint64_t zero = 0, size = n;
+    double sum = 0;
+    bench_time start = bench_now();
+    OK(pyr_read(a, 1, &zero, &size, got));
+    for (size_t i = 0; i < n; i++)
+        sum += (double)got[i] * got[i];
+    double wall = bench_since(start).wall;
+    CHECK(sum > 0);
+    return wall;
+}
+
+static double
+reduce_there(pyr_array *a, size_t n)
+{
+    uint64_t zero = 0, size = n;
+    pyr_value v;
+    bench_time start = bench_now();
+    OK(pyr_reduce(a, 1, &zero, &size, "sum(x * x)", &v));
+    double wall = bench_since(start).wall;
+    CHECK(v.real > 0);
+    return wall;
+}
+
 static void
 bulk(int chunks, int rounds)
 {
@@ -133,6 +178,7 @@ bulk(int chunks, int rounds)
     float *cells = malloc(n * 4), *got = malloc(n * 4);
     uint64_t zero = 0, size = n;
     bench_sample pw = {0}, pr = {0}, w = {0}, r = {0}, c = {0}, rcw = {0};
+    bench_sample red = {0}, rr = {0}, here = {0}, there = {0};
     CHECK(cells && got);
     memset(got, 1, n * 4);
     for (int round = 0; round < rounds; round++) {
@@ -149,15 +195,21 @@ bulk(int chunks, int rounds)
         OK(pyr_read(a, 1, &zero, &size, got));
         bench_add(&r, bench_since(start).wall);
         CHECK(memcmp(got, cells, n * 4) == 0);
+        uint64_t bytes = socket_bytes();
         start = bench_now();
         OK(pyr_read(a, 1, &zero, &size, got));
         for (size_t i = 0; i < n; i++)
             got[i] = got[i] * 1.5f + 1;
         OK(pyr_write(a, &zero, &size, got, NULL));
         bench_add(&rcw, bench_since(start).wall);
+        bench_add(&here, (double)(socket_bytes() - bytes) / (double)(4 * n));
+        bytes = socket_bytes();
         start = bench_now();
         OK(pyr_compute(a, 1, &zero, &size, "x * 1.5 + 1", NULL));
         bench_add(&c, bench_since(start).wall);
+        bench_add(&there, (double)(socket_bytes() - bytes) / (double)(4 * n));
+        bench_add(&rr, reduce_here(a, got, n));
+        bench_add(&red, reduce_there(a, n));
         pyr_array_close(a);
         pyr_close(store);
         remove_plain(chunks, round);
@@ -171,10 +223,15 @@ bulk(int chunks, int rounds)
               mb / bench_median(&w), ratio_w, bench_at_least(ratio_w, 0.8));
     bench_row("read|%.0f|%.0f|%.2f|0.80|%s", mb / bench_median(&pr),
               mb / bench_median(&r), ratio_r, bench_at_least(ratio_r, 0.8));
-    bench_table("x * 1.5 + 1 of all cells",
-                "by the client MB/s|pyr_compute MB/s|ratio|target|");
-    bench_row("%.0f|%.0f|%.2f|1.50|%s", mb / bench_median(&rcw),
-              mb / bench_median(&c), ratio_c, bench_at_least(ratio_c, 1.5));
+    bench_table("Functions of all cells: by a client, and inside the OSDs",
+                "what|client MB/s|OSDs MB/s|ratio|target||bytes on sockets "
+                "per byte of cells: client|OSDs");
+    bench_row("x * 1.5 + 1|%.0f|%.0f|%.2f|1.50|%s|%.3f|%.4f",
+              mb / bench_median(&rcw), mb / bench_median(&c), ratio_c,
+              bench_at_least(ratio_c, 1.5), bench_median(&here),
+              bench_median(&there));
+    bench_row("sum(x * x)|%.0f|%.0f|%.2f||||", mb / bench_median(&rr),
+              mb / bench_median(&red), bench_ratio(&red, &rr));
     free(cells);
     free(got);
 }

@@ -53,6 +53,8 @@ show_json(const target *t)
     json_u64(&j, "data_bytes", s.data_bytes);
     json_u64(&j, "writers", s.writers);
     json_u64(&j, "in_flight", s.in_flight);
+    json_u64(&j, "computed_bytes", s.computed_bytes);
+    json_u64(&j, "moved_bytes", s.moved_bytes);
     json_shut(&j, '}');
     return json_print(&j);
 }
@@ -105,6 +107,10 @@ show_text(const target *t)
     printf("writers     %" PRIu64 ", %" PRIu64 " versions in flight\n",
            s.writers, s.in_flight);
     bool cluster = strcmp(s.engine, "rados") == 0;
+    if (cluster)
+        printf("functions   of %s inside the OSDs; %s moved to clients\n",
+               bytes_text(s.computed_bytes, data, sizeof data),
+               bytes_text(s.moved_bytes, metadata, sizeof metadata));
     puts(cluster ? "cluster" : "data directories");
     if (pyr_store_status(t->store, &s, cluster ? print_cluster : print_dir,
                          NULL) < 0)

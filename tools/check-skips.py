@@ -27,7 +27,6 @@ ALLOWED_WITHOUT_FAULTS = [
 # Allowed where stores are not in files.
 ALLOWED_ELSEWHERE = [
     (r".*", r"looks into files"),
-    (r"ceph access", r"computed by the client"),  # OSDs do not compute yet
 ]
 
 CASE = re.compile(r"^(not )?ok\b[^#\n]*(#\s*skip\S*\s*(?P<reason>.*))?$",

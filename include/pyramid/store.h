@@ -81,6 +81,11 @@ typedef struct pyr_status {
     uint64_t       data_bytes;     /* chunk data, in all data directories */
     uint64_t       writers;        /* handles open for writing, anywhere */
     uint64_t       in_flight;      /* versions taken and not yet published */
+    uint64_t       computed_bytes; /* cells that functions ran on where they
+                                      are stored, since the store was made */
+    uint64_t       moved_bytes;    /* cells that went to a caller and back for
+                                      a function; both only if the engine can
+                                      run functions itself, and roughly */
 } pyr_status;
 
 /* One data directory, as the storage manager sees it. */

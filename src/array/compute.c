@@ -6,14 +6,19 @@
  * from the sources, the program runs over it, and what comes out is stored as
  * a fragment, by as many threads as there are, one chunk each at a time. What
  * is of one value in every source is computed once and stored as a constant.
+ * An engine that can run the program where the fragments are does so; what it
+ * leaves is read, computed here and put.
  */
 #include "array/compute.h"
+
+#include "array/errands.h"
 
 #include "base/checked.h"
 #include "base/fault.h"
 #include "base/pool.h"
 #include "base/sys.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,6 +33,8 @@ typedef struct computing {
     pyri_sources *s;
     const pyri_box *box;
     pyri_packer packers[PYRI_MAX_WORKERS];
+    uint64_t there;        /* bytes of cells that stayed where they are, */
+    _Atomic uint64_t here; /* and that were read or put from here */
     char message[700]; /* that the draft may point to */
 } computing;
 
@@ -97,6 +104,8 @@ compute_chunk(void *ctx, size_t i, unsigned worker)
     pyri_painted *out = &c->d.painted[i];
     pyri_box part = {.lo = {0}};
     pyri_loaded loaded;
+    if (out->n)
+        return 0; /* it was done where the fragments are */
     part_of(&c->d.array->schema, c->box, out->pos, &part);
     pyri_summary_init(&out->own);
     if (!(out->frags = pyri_sys_malloc(sizeof *out->frags)))
@@ -106,9 +115,68 @@ compute_chunk(void *ctx, size_t i, unsigned worker)
         err = store_cells(c, &part, &loaded, &c->packers[worker], out);
     pyri_loaded_fini(&loaded);
     if (err == 0) {
+        atomic_fetch_add(&c->here, loaded.bytes + out->frags[0].stored);
         out->n = 1;
         PYRI_FAULT("compute.chunk");
     }
+    return err;
+}
+
+/* --- where the fragments are --------------------------------------------- */
+
+static int
+take_errand(const pyri_errand *e, pyri_painted *out)
+{
+    if (!(out->frags = pyri_sys_malloc(sizeof *out->frags)))
+        return pyri_fail_nomem("the fragments of a computed version");
+    out->frags[0] = e->frag;
+    out->own = e->sum;
+    out->n = 1;
+    return 0;
+}
+
+/* All that came to be is noted, also if something else goes wrong. */
+static int
+send_errands(computing *c, pyri_errands *e)
+{
+    int err = pyri_errands_compute(e);
+    for (size_t i = 0; i < e->n; i++) {
+        const pyri_frag *f = &e->list[i].frag;
+        if (!e->list[i].done || f->kind == PYRI_FRAG_SAME)
+            continue;
+        int bad = pyri_stash_add(&c->d, &(pyri_blob){{f->ref[0], f->ref[1]},
+                                                     pyri_frag_blob_size(f)});
+        if (bad < 0)
+            e->list[i].done = false;
+        err = bad < 0 ? bad : err;
+    }
+    for (size_t i = 0; i < e->n && err == 0; i++)
+        if (e->list[i].done) {
+            c->there += e->bytes[i];
+            err = take_errand(&e->list[i], &c->d.painted[e->tag[i]]);
+        }
+    pyri_errands_clear(e);
+    return err;
+}
+
+static int
+compute_away(computing *c)
+{
+    pyri_errands e;
+    bool can;
+    int err = pyri_errands_begin(&e, c->s, &can);
+    if (!can)
+        return err;
+    for (size_t i = 0; i < c->d.n && err == 0; i++) {
+        pyri_box part = {.lo = {0}};
+        part_of(&c->d.array->schema, c->box, c->d.painted[i].pos, &part);
+        err = pyri_errands_add(&e, &part, i);
+        if (err == 0 && pyri_errands_full(&e))
+            err = send_errands(c, &e);
+    }
+    if (err == 0)
+        err = send_errands(c, &e);
+    pyri_errands_fini(&e);
     return err;
 }
 
@@ -127,8 +195,11 @@ paint(computing *c, const pyri_places *places)
     c->d.n = c->d.room = places->n;
     for (size_t i = 0; i < places->n; i++)
         memcpy(c->d.painted[i].pos, places->pos[i], sizeof *places->pos);
-    return pyri_pool_run_if(cells > ALONE / pyri_type_size(sc->type),
-                            places->n, compute_chunk, c);
+    int err = compute_away(c);
+    return err < 0 ? err
+                   : pyri_pool_run_if(
+                         cells > ALONE / pyri_type_size(sc->type), places->n,
+                         compute_chunk, c);
 }
 
 /* Is anything in flight? With `wait`, not any more. */
@@ -238,6 +309,7 @@ pyri_compute(pyri_array *a, pyr_version v, const pyri_box *box,
         if (err == 0)
             err = attempt(&c, again, how, made);
         again = err < 0 && c.d.disturbed;
+        pyri_engine_tally(a->engine, c.there, c.here);
         for (int w = 0; w < PYRI_MAX_WORKERS; w++)
             pyri_packer_fini(&c.packers[w]);
         pyri_draft_fini(&c.d);

@@ -235,6 +235,17 @@ pyri_handlers_uniform(const pyri_handlers *h)
     return h->uniform;
 }
 
+bool
+pyri_handlers_list(const pyri_handlers *h, const pyri_program **list, int *n)
+{
+    for (size_t i = 0; i < h->n; i++) {
+        if (h->run[i].kernels.n)
+            return false;
+        list[(*n)++] = &h->run[i].program;
+    }
+    return true;
+}
+
 /* Memory for what kernels make, a block per source. */
 static int
 run_one(const pyri_array *a, const running *run, const pyri_box *box,

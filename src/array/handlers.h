@@ -11,6 +11,7 @@
 #define PYRI_ARRAY_HANDLERS_H
 
 #include "array/array.h"
+#include "op/op.h"
 
 enum {
     PYRI_MAX_HANDLERS = 16, /* of an array */
@@ -56,6 +57,10 @@ void pyri_handlers_end(const pyri_handlers *h); /* NULL is allowed */
 const char *pyri_handlers_text(const pyri_handlers *h);
 /* True if cells that are alike stay so: no coordinate is looked at. */
 bool pyri_handlers_uniform(const pyri_handlers *h);
+/* Append their programs to a list that has room for PYRI_MAX_HANDLERS; false if
+ * one of them is not all there is to it: it calls kernels. */
+bool pyri_handlers_list(const pyri_handlers *h, const pyri_program **list,
+                        int *n);
 /* Run them over the cells of a box, dense, in place. Any thread. The failure
  * names handler and array. */
 int pyri_handlers_run(const pyri_handlers *h, const pyri_box *box,

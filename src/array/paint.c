@@ -9,6 +9,8 @@
  */
 #include "array/draft.h"
 
+#include "array/sender.h"
+
 #include "base/checked.h"
 #include "base/fault.h"
 #include "base/pool.h"
@@ -375,6 +377,21 @@ store_painted(chunk_job *j, size_t group, const pyri_box *chunk)
     return err;
 }
 
+/* The chunk of a group of touches. */
+static pyri_box
+chunk_of(const painting *p, size_t group)
+{
+    const pyri_schema *s = &p->d->array->schema;
+    const uint64_t *pos = p->touches[p->groups[group]].pos;
+    pyri_box chunk = {.lo = {0}};
+    for (int d = 0; d < s->ndim; d++) {
+        chunk.lo[d] = pos[d] * s->chunk[d];
+        if (!pyri_add64(chunk.lo[d], s->chunk[d], &chunk.hi[d]))
+            chunk.hi[d] = UINT64_MAX;
+    }
+    return chunk;
+}
+
 static int
 paint_chunk(void *ctx, size_t group, unsigned worker)
 {
@@ -386,16 +403,13 @@ paint_chunk(void *ctx, size_t group, unsigned worker)
                    .d = p->d,
                    .packer = &p->packers[worker],
                    .out = out};
-    pyri_box chunk;
+    if (out->n)
+        return 0; /* its handlers ran where it is stored */
+    pyri_box chunk = chunk_of(p, group);
     int err = pyri_commit_renew(p->d);
     if (err < 0)
         return err;
     memcpy(out->pos, pos, sizeof out->pos);
-    for (int d = 0; d < s->ndim; d++) {
-        chunk.lo[d] = pos[d] * s->chunk[d];
-        if (!pyri_add64(chunk.lo[d], s->chunk[d], &chunk.hi[d]))
-            chunk.hi[d] = UINT64_MAX;
-    }
     err = each_patch_of(p, group, &chunk, count_patch, &j);
     if (err < 0)
         return err;
@@ -404,6 +418,46 @@ paint_chunk(void *ctx, size_t group, unsigned worker)
         (j.patches <= SOME_BOXES && mask > MASK_COST * j.patches))
         return each_patch_of(p, group, &chunk, store_patch, &j);
     return store_painted(&j, group, &chunk);
+}
+
+/* --- handlers where the cells go ----------------------------------------- */
+
+typedef struct sent_chunk {
+    pyri_sender *sender;
+    pyri_painted *out;
+} sent_chunk;
+
+static int
+send_patch(void *ctx, const patch *p)
+{
+    const sent_chunk *c = ctx;
+    return pyri_sender_add(c->sender, &p->box, p->mem, c->out);
+}
+
+/* Have the engine store those chunks that one box of some size falls into, if
+ * it can run the handlers; what it leaves is painted here. */
+static int
+paint_sent(painting *p)
+{
+    const pyri_schema *s = &p->d->array->schema;
+    pyri_sender *sender = NULL;
+    int err = p->d->handlers ? pyri_sender_new(p->d, &sender) : 0;
+    for (size_t g = 0; sender && g < p->ngroups && err == 0; g++) {
+        const uint64_t *pos = p->touches[p->groups[g]].pos;
+        pyri_box chunk = chunk_of(p, g);
+        chunk_job j = {.p = p, .d = p->d};
+        sent_chunk c = {sender, &p->out[g]};
+        uint64_t least = PYRI_LARGE / pyri_type_size(s->type);
+        memcpy(c.out->pos, pos, sizeof c.out->pos);
+        err = each_patch_of(p, g, &chunk, count_patch, &j);
+        if (err == 0 && j.patches == 1 &&
+            pyri_box_cells(s->ndim, &j.bounds) >= least)
+            err = each_patch_of(p, g, &chunk, send_patch, &c);
+    }
+    if (sender && err == 0)
+        err = pyri_sender_flush(sender);
+    pyri_sender_free(sender);
+    return err;
 }
 
 /* --- the draft ----------------------------------------------------------- */
@@ -490,8 +544,10 @@ pyri_paint(pyri_draft *d, const pyri_part *parts, size_t n)
     if (err == 0) {
         p.out = d->painted + d->n;
         d->n += p.ngroups; /* whatever is stored is freed with the draft */
-        err = pyri_pool_run_if(bytes_of(&p, n) > ALONE, p.ngroups, paint_chunk,
-                               &p);
+        err = paint_sent(&p);
+        if (err == 0)
+            err = pyri_pool_run_if(bytes_of(&p, n) > ALONE, p.ngroups,
+                                   paint_chunk, &p);
     }
     for (size_t i = 0; i < n && err == 0; i++) {
         pyri_box bounds;

@@ -6,9 +6,10 @@
  * cells elsewhere: in tiles, a window of which is gathered, shared out over
  * the workers, and merged in the order of gathering. So the value does not
  * depend on who did what. Bins are counts, which add up in any order: each
- * worker has its own.
+ * worker has its own. An engine that can reduce tiles where their fragments are
+ * does so before, and the others are left to the workers.
  */
-#include "array/sources.h"
+#include "array/errands.h"
 #include "array/survey.h"
 
 #include "base/pool.h"
@@ -22,7 +23,8 @@ enum {
     TILE = 1 << 19,          /* cells that are reduced at a time */
     WINDOW = 64,             /* tiles */
     ALONE = 1 << 17,         /* cells that are not worth waking a worker */
-    QUANTILE_BINS = 1 << 16
+    QUANTILE_BINS = 1 << 16,
+    SENT_BINS = 1 << 10 /* that are worth sending, of every tile and pass */
 };
 
 /* What a variance of reals may be wrong by if summaries tell it. */
@@ -34,6 +36,7 @@ typedef struct tile {
     uint64_t values[PYRI_OP_MAX_SOURCES];
     pyri_partial partial;
     uint64_t bytes;
+    bool away; /* it was reduced where it is */
 } tile;
 
 /* What is known so far of all cells, or of those of one worker. */
@@ -53,6 +56,9 @@ typedef struct reducing {
     size_t n;
     uint64_t cells; /* of the window */
     uint64_t chunks_read, bytes_read;
+    pyri_errands errands;
+    bool sends; /* there are errands */
+    uint64_t there; /* bytes of bytes_read that were not moved */
 } reducing;
 
 static int
@@ -89,6 +95,8 @@ reduce_tile(void *ctx, size_t i, unsigned worker)
     reducing *r = ctx;
     tile *t = &r->tiles[i];
     pyri_loaded l;
+    if (t->away)
+        return 0;
     int err = t->told ? pyri_sources_fill(&r->s, &t->box, t->values, &l)
                       : pyri_sources_load(&r->s, &t->box, &l);
     pyri_partial_init(&t->partial);
@@ -99,10 +107,47 @@ reduce_tile(void *ctx, size_t i, unsigned worker)
     return err;
 }
 
+/* Take the answer for a tile; bins go to the first worker's, which is not yet
+ * at work. */
+static int
+take_errand(reducing *r, const pyri_errand *e, uint64_t bytes, tile *t)
+{
+    t->away = true;
+    t->bytes = bytes;
+    r->there += bytes;
+    pyri_partial_init(&t->partial);
+    return pyri_serve_take(&r->e->reduction, e->answer, &t->partial,
+                           &r->worker[0].histogram, &r->worker[0].quantile);
+}
+
+static int
+send_errands(reducing *r)
+{
+    pyri_errands *e = &r->errands;
+    int err = 0;
+    pyri_buf_reset(&e->reduction);
+    pyri_serve_ask(&r->e->reduction, &r->all.quantile, &e->reduction);
+    for (size_t i = 0; i < r->n && err == 0; i++)
+        if (!r->tiles[i].told)
+            err = pyri_errands_add(e, &r->tiles[i].box, i);
+    if (err == 0)
+        err = pyri_buf_check(&e->reduction, "a reduction");
+    if (err == 0)
+        err = pyri_errands_reduce(e);
+    for (size_t i = 0; i < e->n && err == 0; i++)
+        if (e->list[i].done)
+            err = take_errand(r, &e->list[i], e->bytes[i],
+                              &r->tiles[e->tag[i]]);
+    pyri_errands_clear(e);
+    return err;
+}
+
 static int
 flush(reducing *r)
 {
-    int err = pyri_pool_run_if(r->cells > ALONE, r->n, reduce_tile, r);
+    int err = r->sends ? send_errands(r) : 0;
+    if (err == 0)
+        err = pyri_pool_run_if(r->cells > ALONE, r->n, reduce_tile, r);
     for (size_t i = 0; i < r->n && err == 0; i++) {
         r->bytes_read += r->tiles[i].bytes;
         r->chunks_read += r->tiles[i].bytes > 0;
@@ -140,6 +185,7 @@ gather(reducing *r, const pyri_box *box, const uint64_t *values)
         t->box.hi[d] = box->hi[d];
     }
     t->told = values != NULL;
+    t->away = false;
     if (values)
         memcpy(t->values, values, sizeof t->values);
     r->cells += cells;
@@ -297,16 +343,17 @@ static int
 reduce_quantile(reducing *r, pyri_value *value)
 {
     pyri_quantile *q = &r->all.quantile;
-    int err = make_all_bins(r, QUANTILE_BINS);
+    uint32_t bins = r->sends ? SENT_BINS : QUANTILE_BINS;
+    int err = make_all_bins(r, bins);
     if (err < 0)
         return err;
-    pyri_quantile_init(q, &r->e->reduction, r->e->program.kind, QUANTILE_BINS,
+    pyri_quantile_init(q, &r->e->reduction, r->e->program.kind, bins,
                        r->all.bins);
     err = limit(r);
     while (err == 0 && !q->done) {
         for (int i = 0; i < PYRI_MAX_WORKERS; i++) {
             sums *w = &r->worker[i];
-            memset(w->bins, 0, QUANTILE_BINS * sizeof *w->bins);
+            memset(w->bins, 0, bins * sizeof *w->bins);
             w->quantile = *q;
             w->quantile.bin = w->bins;
         }
@@ -381,7 +428,12 @@ pyri_reduce(pyri_array *a, pyr_version v, const pyri_box *box,
     if (err == 0)
         err = pyri_snapshot_check(&r.s.snap[0], &run);
     if (err == 0)
+        err = pyri_errands_begin(&r.errands, &r.s, &r.sends);
+    if (err == 0)
         err = reduce(&r, out);
+    if (r.sends)
+        pyri_errands_fini(&r.errands);
+    pyri_engine_tally(a->engine, r.there, r.bytes_read - r.there);
     err = pyri_sources_explain(&r.s, err);
     out->nodes_read = r.s.nodes_read;
     out->chunks_read = r.chunks_read;

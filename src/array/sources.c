@@ -126,20 +126,10 @@ pyri_sources_walk(pyri_sources *s, const pyri_box *box, pyri_region_fn *each,
 
 /* --- loading ------------------------------------------------------------- */
 
-/* What one source has in the box: one value, or a chain. */
-typedef struct holding {
-    bool same;
-    bool leaf; /* the chain is a leaf's */
-    uint64_t bits;
-    pyri_box inside; /* the shape; what is outside is fill */
-    pyri_chain chain;
-    const pyri_tree *tree;
-} holding;
-
 /* A region of one value. There may be several: an edge of a flat can go
  * through the chunk. */
 static int
-hold_same(holding *h, const pyri_hit *hit)
+hold_same(pyri_holding *h, const pyri_hit *hit)
 {
     pyri_frag piece = {.version = UINT64_MAX, /* no cut is newer */
                        .kind = PYRI_FRAG_SAME,
@@ -153,7 +143,7 @@ hold_same(holding *h, const pyri_hit *hit)
 static int
 hold(void *ctx, const pyri_hit *hit)
 {
-    holding *h = ctx;
+    pyri_holding *h = ctx;
     if (!hit->leaf)
         return hold_same(h, hit);
     h->same = false;
@@ -182,7 +172,7 @@ hold(void *ctx, const pyri_hit *hit)
 /* Find out what source k has there; `tree` is a copy with our own reader. */
 static int
 look(const pyri_sources *s, int k, const pyri_box *box, pyri_tree *tree,
-     holding *h)
+     pyri_holding *h)
 {
     int ndim = s->array->schema.ndim;
     pyri_box shape = {.lo = {0}};
@@ -233,7 +223,7 @@ set_cells(const pyri_schema *sc, const pyri_box *box, const pyri_box *part,
 
 static int
 read_cells(const pyri_sources *s, pyri_reader *reader, const pyri_box *box,
-           holding *h, uint8_t *cells, uint64_t *bytes)
+           pyri_holding *h, uint8_t *cells, uint64_t *bytes)
 {
     const pyri_schema *sc = &s->array->schema;
     size_t cell = pyri_type_size(sc->type);
@@ -281,7 +271,7 @@ pyri_sources_fill(const pyri_sources *s, const pyri_box *box,
 /* Fetch what `h` holds of each source. */
 static int
 load(const pyri_sources *s, pyri_reader *reader, const pyri_box *box,
-     holding *h, pyri_loaded *out)
+     pyri_holding *h, pyri_loaded *out)
 {
     const pyri_schema *sc = &s->array->schema;
     int err = 0;
@@ -304,7 +294,7 @@ load(const pyri_sources *s, pyri_reader *reader, const pyri_box *box,
 
 /* Everything is of one value: no cell is read. */
 static int
-load_same(const pyri_sources *s, const pyri_box *box, const holding *h,
+load_same(const pyri_sources *s, const pyri_box *box, const pyri_holding *h,
           pyri_loaded *out)
 {
     int err = 0;
@@ -318,36 +308,60 @@ load_same(const pyri_sources *s, const pyri_box *box, const holding *h,
     return err;
 }
 
+void
+pyri_holdings_free(const pyri_sources *s, pyri_holding *h)
+{
+    for (int k = 0; h && k < s->n; k++)
+        pyri_chain_fini(&h[k].chain);
+    free(h);
+}
+
+int
+pyri_sources_hold(const pyri_sources *s, pyri_reader *reader,
+                  const pyri_box *box, pyri_holding **out, bool *same)
+{
+    pyri_holding *h = pyri_sys_calloc((size_t)s->n, sizeof *h);
+    int err = h ? 0 : pyri_fail_nomem("the cells of a chunk");
+    *same = true;
+    for (int k = s->first; k < s->n && err == 0; k++) {
+        pyri_tree tree = {.reader = reader};
+        if (pyri_maker(s, k))
+            continue;
+        err = look(s, k, box, &tree, &h[k]);
+        h[k].tree = NULL;
+        *same &= h[k].same;
+    }
+    if (err < 0) {
+        pyri_holdings_free(s, h);
+        h = NULL;
+    }
+    *out = h;
+    return err;
+}
+
 int
 pyri_sources_load(const pyri_sources *s, const pyri_box *box,
                   pyri_loaded *out)
 {
     pyri_engine *e = s->array->engine;
     pyri_reader *reader;
+    pyri_holding *h;
+    bool same;
     *out = (pyri_loaded){.same = pyri_program_uniform(s->program)};
-    holding *h = pyri_sys_calloc((size_t)s->n, sizeof *h);
-    if (!h)
-        return pyri_fail_nomem("the cells of a chunk");
     int err = pyri_engine_begin(e, &reader);
     if (err < 0)
+        return err;
+    if ((err = pyri_sources_hold(s, reader, box, &h, &same)) < 0)
         goto out;
-    for (int k = s->first; k < s->n && err == 0; k++) {
-        pyri_tree tree = {.reader = reader};
-        if (pyri_maker(s, k))
-            continue;
-        err = look(s, k, box, &tree, &h[k]);
-        out->same &= h[k].same;
-    }
-    if (err == 0 && out->same && s->kernels->n)
+    out->same &= same;
+    if (out->same && s->kernels->n)
         err = pyri_made_same(s, reader, box, h[0].bits, &out->same);
     if (err == 0)
         err = out->same ? load_same(s, box, h, out)
                         : load(s, reader, box, h, out);
-    for (int k = 0; k < s->n; k++)
-        pyri_chain_fini(&h[k].chain);
-    pyri_engine_end(e, reader);
+    pyri_holdings_free(s, h);
 out:
-    free(h);
+    pyri_engine_end(e, reader);
     return err;
 }
 

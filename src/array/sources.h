@@ -41,6 +41,21 @@ typedef int pyri_region_fn(void *ctx, const pyri_box *region,
 int pyri_sources_walk(pyri_sources *s, const pyri_box *box,
                       pyri_region_fn *each, void *ctx);
 
+/* What one source has in a box of one chunk: one value, or a chain. */
+typedef struct pyri_holding {
+    bool same;
+    bool leaf; /* the chain is a leaf's */
+    uint64_t bits;
+    pyri_box inside; /* the shape; what is outside is fill */
+    pyri_chain chain;
+    const pyri_tree *tree; /* of no meaning afterwards */
+} pyri_holding;
+
+/* Gives s->n of them. *same: each snapshot has one value there. */
+int pyri_sources_hold(const pyri_sources *s, pyri_reader *reader,
+                      const pyri_box *box, pyri_holding **out, bool *same);
+void pyri_holdings_free(const pyri_sources *s, pyri_holding *h);
+
 /* The cells of a box of one chunk, in every source. One thread's. */
 typedef struct pyri_loaded {
     bool same;                                  /* src[s] is one cell */

@@ -11,6 +11,7 @@
 #include <rados/objclass.h>
 
 #include <chrono>
+#include <climits>
 #include <map>
 #include <string>
 
@@ -29,6 +30,7 @@ extern int cls_cxx_map_set_vals(
     const std::map<std::string, ceph::bufferlist> *map);
 extern int cls_cxx_map_remove_key(cls_method_context_t hctx,
                                   const std::string &key);
+extern int cls_cxx_write_zero(cls_method_context_t hctx, int ofs, int len);
 
 CLS_VER(1, 0)
 CLS_NAME(pyramid)
@@ -150,9 +152,58 @@ object_now(void *)
     return std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
 }
 
+/* Offsets are int to Ceph; objects that have blobs in them are far smaller. */
+int
+object_read(void *ctx, uint64_t at, size_t size, pyri_buf *out)
+{
+    ceph::bufferlist bytes;
+    if (at > INT_MAX || size > INT_MAX - at)
+        return PYRI_CLS_NONE;
+    int err = cls_cxx_read(ctx, static_cast<int>(at), static_cast<int>(size),
+                           &bytes);
+    if (err < 0)
+        return err;
+    if (bytes.length() != size)
+        return PYRI_CLS_NONE;
+    for (const auto &part : bytes.buffers())
+        pyri_buf_add(out, part.c_str(), part.length());
+    return out->failed ? -ENOMEM : 0;
+}
+
+int
+object_write(void *ctx, uint64_t at, const struct iovec *iov, int n)
+{
+    ceph::bufferlist bytes;
+    for (int i = 0; i < n; i++)
+        if (iov[i].iov_len)
+            bytes.append(static_cast<const char *>(iov[i].iov_base),
+                         static_cast<unsigned>(iov[i].iov_len));
+    if (at > INT_MAX || bytes.length() > INT_MAX - at)
+        return PYRI_CLS_FULL;
+    return cls_cxx_write(ctx, static_cast<int>(at),
+                         static_cast<int>(bytes.length()), &bytes);
+}
+
+int
+object_zero(void *ctx, uint64_t at, uint64_t size)
+{
+    if (at > INT_MAX || size > INT_MAX - at)
+        return PYRI_CLS_BAD;
+    return cls_cxx_write_zero(ctx, static_cast<int>(at),
+                              static_cast<int>(size));
+}
+
+int
+object_size(void *ctx, uint64_t *out)
+{
+    time_t mtime;
+    return cls_cxx_stat(ctx, out, &mtime) < 0 ? PYRI_CLS_NO_OBJECT : 0;
+}
+
 const pyri_object_ops ops = {
     object_exists, object_create, object_remove, object_get,
     object_set,    object_del,    object_list,   object_now,
+    object_read,   object_write,  object_zero,   object_size,
 };
 
 int

@@ -15,6 +15,8 @@
 #include "base/buf.h"
 #include "cls/wire.h"
 
+#include <sys/uio.h>
+
 typedef struct pyri_object pyri_object;
 
 /* Called with entries in order of keys; a result other than 0 ends the list. */
@@ -35,6 +37,13 @@ typedef struct pyri_object_ops {
     int (*list)(void *ctx, pyri_bytes after, pyri_bytes prefix, size_t most,
                 pyri_entry_fn *each, void *each_ctx, bool *more);
     int64_t (*now_ns)(void *ctx); /* of the day */
+    /* Bytes beside the keys. Adds exactly `size` bytes to `out`, or
+     * PYRI_CLS_NONE if there are less. */
+    int (*read)(void *ctx, uint64_t at, size_t size, pyri_buf *out);
+    /* These two are not shown to later reads of the call. */
+    int (*write)(void *ctx, uint64_t at, const struct iovec *iov, int n);
+    int (*zero)(void *ctx, uint64_t at, uint64_t size);
+    int (*size)(void *ctx, uint64_t *out); /* or PYRI_CLS_NO_OBJECT */
 } pyri_object_ops;
 
 typedef struct pyri_change {
@@ -137,6 +146,15 @@ int pyri_cls_sessions(pyri_object *o, pyri_cursor *in, pyri_buf *out);
 int pyri_cls_lease(pyri_object *o, pyri_cursor *in, pyri_buf *out);
 int pyri_cls_txn(pyri_object *o, pyri_cursor *in, pyri_buf *out);
 int pyri_cls_txns(pyri_object *o, pyri_cursor *in, pyri_buf *out);
+
+/* slots.c, functions.c: blobs, and functions of their cells */
+int pyri_cls_release(pyri_object *o, pyri_cursor *in, pyri_buf *out);
+int pyri_cls_compute(pyri_object *o, pyri_cursor *in, pyri_buf *out);
+int pyri_cls_store(pyri_object *o, pyri_cursor *in, pyri_buf *out);
+int pyri_cls_made(pyri_object *o, pyri_cursor *in, pyri_buf *out);
+int pyri_cls_reduce(pyri_object *o, pyri_cursor *in, pyri_buf *out);
+int pyri_cls_tally(pyri_object *o, pyri_cursor *in, pyri_buf *out);
+int pyri_cls_tallied(pyri_object *o, pyri_cursor *in, pyri_buf *out);
 
 /* --- shared by the files above ------------------------------------------- */
 

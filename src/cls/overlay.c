@@ -277,5 +277,12 @@ const pyri_method pyri_methods[] = {
     {"list", pyri_cls_list, false},
     {"count", pyri_cls_count, false},
     {"sweep", pyri_cls_sweep, true},
+    {"release", pyri_cls_release, true},
+    {"compute", pyri_cls_compute, true},
+    {"store", pyri_cls_store, true},
+    {"made", pyri_cls_made, false},
+    {"reduce", pyri_cls_reduce, false},
+    {"tally", pyri_cls_tally, true},
+    {"tallied", pyri_cls_tallied, false},
     {NULL, NULL, false},
 };

@@ -19,7 +19,7 @@
 #define PYRI_CLS_NAME "pyramid"
 
 enum {
-    PYRI_CLS_VERSION = 1, /* of the class; engine and class must agree */
+    PYRI_CLS_VERSION = 2, /* of the class; engine and class must agree */
     PYRI_WIRE = 1,        /* first byte of each request */
     PYRI_CLS_PAGE = 1 << 20, /* bytes of an answer, beyond one whole item */
     PYRI_CLS_ITEMS = 1000,   /* items of a page (an OSD gives 1024 at once) */
@@ -27,6 +27,20 @@ enum {
     PYRI_CLS_FLIGHTS = 65536, /* versions of an array in flight */
     PYRI_CLS_MAX_KEY = 512,
     PYRI_CLS_ID = 16          /* bytes of random ids */
+};
+
+/* Functions of cells: what an OSD does in one call. An object holds the blob
+ * that it was made for, and behind it blobs that were computed from those in
+ * it, each at a multiple of PYRI_SLOT_UNIT. */
+enum {
+    PYRI_SLOT_UNIT = 4096,
+    PYRI_SLOTS = 64,              /* computed blobs in an object */
+    PYRI_OBJECT_BYTES = 64 << 20, /* no more are computed past that */
+    PYRI_WORK_PIECES = 256,       /* fragments that are looked at */
+    PYRI_WORK_PROGRAMS = 17,      /* a function, and 16 handlers */
+    PYRI_WORK_BYTES = 32 << 20,   /* of cells of one source, of a fragment */
+    PYRI_WORK_MEMORY = 64 << 20,  /* of the cells of all sources */
+    PYRI_WORK_MS = 2000           /* by the estimate of op/ */
 };
 
 enum { /* failures */
@@ -39,6 +53,8 @@ enum { /* failures */
     PYRI_CLS_BAD = -EBADMSG,      /* the request, or what is stored, is
                                      not what it should be */
     PYRI_CLS_NO_OBJECT = -ENOENT,
+    PYRI_CLS_FULL = -EFBIG,       /* no room in the object for what would be
+                                     computed, or more work than an OSD does */
     PYRI_CLS_INVALID = -EINVAL    /* the newest version cannot be forgotten */
 };
 
@@ -63,6 +79,13 @@ enum {
     PYRI_WIRE_FORGET,
     PYRI_WIRE_KEPT,
     PYRI_WIRE_NOTE /* in the catalog: there is an array of this id */
+};
+
+/* What "compute" answers first. */
+enum {
+    PYRI_MADE_BLOB,  /* a blob: ask "made" */
+    PYRI_MADE_SAME,  /* no blob: the value follows (8) */
+    PYRI_MADE_BRIEF  /* a blob: what there is to know follows (brief.h) */
 };
 
 enum { PYRI_ENTRY_PUT, PYRI_ENTRY_REPLACE }; /* replace: if it is there */

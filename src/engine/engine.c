@@ -4,6 +4,7 @@
 #include "engine/engine.h"
 
 #include "base/sys.h"
+#include "chunk/errand.h"
 #include "engine/engines.h"
 
 #include <assert.h>
@@ -295,6 +296,38 @@ pyri_engine_get_blobs(pyri_engine *e, pyri_reader *r, pyri_blob_get *gets,
 {
     assert(r);
     return e->ops->get_blobs(e, r, gets, n);
+}
+
+bool
+pyri_engine_does_errands(const pyri_engine *e)
+{
+    return e->ops->compute != NULL;
+}
+
+int
+pyri_engine_compute(pyri_engine *e, pyri_errand *errands, size_t n)
+{
+    int err = check_writable(e, "store data");
+    for (size_t i = 0; i < n; i++)
+        errands[i].done = false;
+    return err < 0 || !e->ops->compute ? err : e->ops->compute(e, errands, n);
+}
+
+int
+pyri_engine_reduce(pyri_engine *e, pyri_reader *r, pyri_errand *errands,
+                   size_t n)
+{
+    assert(r);
+    for (size_t i = 0; i < n; i++)
+        errands[i].done = false;
+    return e->ops->reduce ? e->ops->reduce(e, r, errands, n) : 0;
+}
+
+void
+pyri_engine_tally(pyri_engine *e, uint64_t there, uint64_t here)
+{
+    if (e->ops->tally && there + here > 0)
+        e->ops->tally(e, there, here);
 }
 
 int

@@ -41,6 +41,7 @@
 #include <sys/uio.h>
 
 typedef struct pyri_engine pyri_engine;
+typedef struct pyri_errand pyri_errand; /* chunk/errand.h */
 
 /* A reader: a lease on everything that it was shown. Not shared by threads;
  * cheap, made for each call of the user, never held while waiting. In one
@@ -321,6 +322,16 @@ typedef struct pyri_engine_ops {
     /* Blobs that were put, and that no version will ever name. */
     void (*drop_blobs)(pyri_engine *e, const pyri_blob *blobs, size_t n);
 
+    /* --- functions where blobs are: see chunk/errand.h. NULL: none is run there */
+
+    /* Make blobs of blobs. What is made is as if it had been put. */
+    int (*compute)(pyri_engine *e, pyri_errand *errands, size_t n);
+    int (*reduce)(pyri_engine *e, pyri_reader *r, pyri_errand *errands,
+                  size_t n);
+    /* For people: functions ran on so many bytes of cells where they are, and
+     * so many went to the caller or back for one. Cheap; may be lost. */
+    void (*tally)(pyri_engine *e, uint64_t there, uint64_t here);
+
     /* --- versions: each entry is one atomic step --- */
 
     /* Newest published version of an array and its shape (may be NULL).
@@ -432,6 +443,12 @@ int pyri_engine_put_blobs(pyri_engine *e, pyri_blob_put *puts, size_t n);
 int pyri_engine_sync(pyri_engine *e);
 int pyri_engine_get_blobs(pyri_engine *e, pyri_reader *r, pyri_blob_get *gets,
                           size_t n);
+/* Can it do errands at all? If not, these leave all of them. */
+bool pyri_engine_does_errands(const pyri_engine *e);
+int pyri_engine_compute(pyri_engine *e, pyri_errand *errands, size_t n);
+int pyri_engine_reduce(pyri_engine *e, pyri_reader *r, pyri_errand *errands,
+                       size_t n);
+void pyri_engine_tally(pyri_engine *e, uint64_t there, uint64_t here);
 int pyri_engine_latest(pyri_engine *e, pyri_reader *r, uint64_t array,
                        uint64_t *version, uint64_t *shape);
 bool pyri_engine_has_marks(const pyri_engine *e);

@@ -10,7 +10,7 @@
  *
  * No I/O, no threads, no globals. Parsing allocates a bounded amount and gives
  * it back; everything that a storage node does - decode, run, reduce, merge -
- * allocates nothing (it takes about 160 KiB of stack), and is safe whatever
+ * allocates nothing but the bins of serve.c (it takes about 160 KiB of stack), and is safe whatever
  * bytes it is given. The language is told in docs/expressions.md.
  */
 #ifndef PYRI_OP_OP_H
@@ -268,6 +268,20 @@ void pyri_quantile_merge(pyri_quantile *q, const pyri_quantile *other);
  * PYR_EINVAL if the cells were not the same in each pass. */
 int pyri_quantile_next(pyri_quantile *q);
 void pyri_quantile_finish(const pyri_quantile *q, pyri_value *out);
+
+/*
+ * Reductions of cells that are elsewhere (serve.c). One side asks, for one
+ * pass of a quantile or once, the other one runs it over its cells, and what it
+ * answers is taken into *t, or added to what *h or *q have: only the one that
+ * the reduction is about is looked at. Both are safe whatever bytes they get;
+ * bins take memory (PYR_ENOMEM).
+ */
+void pyri_serve_ask(const pyri_reduction *r, const pyri_quantile *q,
+                    pyri_buf *out);
+int pyri_serve_run(pyri_bytes how, const pyri_program *p, int ndim,
+                   const pyri_box *box, const void *const *src, pyri_buf *out);
+int pyri_serve_take(const pyri_reduction *r, pyri_bytes answer,
+                    pyri_partial *t, pyri_histogram *h, pyri_quantile *q);
 
 /* --- expressions (expr.c) ------------------------------------------------- */
 

@@ -399,7 +399,7 @@ any_bytes_are_answered_or_refused(void)
         CHECK(take(&m, (uint8_t)i, false, &v, &epoch) == 0);
     for (int i = 0; i < 60000; i++) {
         const pyri_method *what = pyri_methods;
-        for (uint64_t k = rng_below(&r, 30); k && what[1].name; k--)
+        for (uint64_t k = rng_below(&r, 40); k && what[1].name; k--)
             what++;
         request q = ask();
         for (uint64_t n = rng_below(&r, 90); n; n--)

@@ -18,6 +18,8 @@ typedef struct memory {
     cell *cells;
     size_t n;
     int64_t now;
+    uint8_t *bytes; /* beside the keys */
+    size_t size;
 } memory;
 
 static int
@@ -60,8 +62,10 @@ memory_remove(void *ctx)
         free(m->cells[i].value);
     }
     free(m->cells);
+    free(m->bytes);
     m->cells = NULL;
-    m->n = 0;
+    m->bytes = NULL;
+    m->n = m->size = 0;
     m->exists = false;
     return 0;
 }
@@ -150,10 +154,59 @@ memory_now(void *ctx)
     return ((memory *)ctx)->now;
 }
 
+static int
+memory_read(void *ctx, uint64_t at, size_t size, pyri_buf *out)
+{
+    memory *m = ctx;
+    if (at > m->size || size > m->size - at)
+        return PYRI_CLS_NONE;
+    pyri_buf_add(out, m->bytes + at, size);
+    return 0;
+}
+
+static int
+memory_write(void *ctx, uint64_t at, const struct iovec *iov, int n)
+{
+    memory *m = ctx;
+    size_t end = (size_t)at;
+    for (int i = 0; i < n; i++)
+        end += iov[i].iov_len;
+    REQUIRE(end <= 256u << 20);
+    if (end > m->size) {
+        m->bytes = realloc(m->bytes, end);
+        REQUIRE(m->bytes);
+        memset(m->bytes + m->size, 0, end - m->size);
+        m->size = end;
+    }
+    for (int i = 0; i < n; at += iov[i].iov_len, i++)
+        memcpy(m->bytes + at, iov[i].iov_base, iov[i].iov_len);
+    m->exists = true;
+    return 0;
+}
+
+static int
+memory_zero(void *ctx, uint64_t at, uint64_t size)
+{
+    memory *m = ctx;
+    for (uint64_t i = at; i < at + size && i < m->size; i++)
+        m->bytes[i] = 0;
+    return 0;
+}
+
+static int
+memory_size(void *ctx, uint64_t *out)
+{
+    memory *m = ctx;
+    *out = m->size;
+    return m->exists ? 0 : PYRI_CLS_NO_OBJECT;
+}
+
 static const pyri_object_ops memory_ops = {
     .exists = memory_exists, .create = memory_create, .remove = memory_remove,
     .get = memory_get,       .set = memory_set,       .del = memory_del,
     .list = memory_list,     .now_ns = memory_now,
+    .read = memory_read,     .write = memory_write,
+    .zero = memory_zero,     .size = memory_size,
 };
 
 /* --- calls --------------------------------------------------------------- */
@@ -171,13 +224,13 @@ ask(void)
     return q;
 }
 
-static void
+static inline void
 ask_text(request *q, const char *text)
 {
     pyri_buf_str(&q->in, text);
 }
 
-static void
+static inline void
 ask_id(request *q, uint8_t id)
 {
     for (int i = 0; i < PYRI_CLS_ID; i++)

@@ -53,6 +53,7 @@ rados_close(pyri_engine *base)
         pthread_mutex_lock(&s->lock);
         bool last = !base->readonly && --s->writers == 0;
         pthread_mutex_unlock(&s->lock);
+        pyri_tally_flush(s);
         if (last)
             pyri_session_end(s);
     }
@@ -211,6 +212,7 @@ rados_status(pyri_engine *e, pyr_status *out, pyr_data_dir_fn *each, void *ctx)
     out->durability = s->durability;
     out->lease_ms = s->lease_ms;
     out->writers = pyri_sessions_alive(s);
+    pyri_tally_get(s, &out->computed_bytes, &out->moved_bytes);
     pthread_mutex_lock(&s->lock);
     out->data_bytes += s->unnamed_bytes;
     out->metadata_bytes++; /* a marker is always there */
@@ -232,6 +234,9 @@ const pyri_engine_ops pyri_engine_rados = {
     .sync = pyri_rados_sync,
     .get_blobs = pyri_rados_get_blobs,
     .drop_blobs = pyri_rados_drop_blobs,
+    .compute = pyri_rados_compute,
+    .reduce = pyri_rados_reduce,
+    .tally = pyri_rados_tally,
     .latest = pyri_rados_latest,
     .take = pyri_rados_take,
     .renew = pyri_rados_renew,

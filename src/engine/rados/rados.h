@@ -7,7 +7,8 @@
  *   h.ARRAY         the head of an array: its version manager and records
  *   n.ARRAY.BUCKET  nodes of 64 versions that have few nodes each
  *   w.ARRAY.VERSION.SHARDS.SHARD  nodes of a version that has many
- *   b.NUMBER[.PART] a blob
+ *   b.NUMBER[.PART] a blob, and blobs that were computed from it there
+ *   pyramid.tally   how many bytes of cells functions ran on, and where
  *   l.NUMBER        which of 4096 blobs in a row are named, and by what
  */
 #ifndef PYRI_ENGINE_RADOS_RADOS_H
@@ -74,6 +75,7 @@ int pyri_rados_garbled(const pyri_call *c);
 
 void pyri_rados_head_oid(char oid[PYRI_RADOS_OID], uint64_t array);
 #define PYRI_RADOS_CATALOG "pyramid"
+#define PYRI_RADOS_TALLY "pyramid.tally"
 
 /* --- readers ------------------------------------------------------------- */
 
@@ -98,6 +100,7 @@ void pyri_rados_free_blocks(pyri_reader *r);
 typedef struct pyri_runnamed {
     struct pyri_runnamed *next;
     uint64_t number, size;
+    uint64_t home; /* ref.b of one that was computed, else 0 */
     int pending; /* writes under way */
     int err;     /* errno of one that failed */
     pyri_cluster *site;
@@ -178,6 +181,9 @@ struct pyri_cluster {
     pthread_mutex_t cache_lock; /* guards these two */
     pyri_cached *cached;
     size_t cached_bytes;
+
+    uint64_t there, here; /* bytes of cells, not yet told to the cluster */
+    int64_t told;         /* when it was */
 
     unsigned writers;
     uint64_t session; /* 0: none */
@@ -319,6 +325,27 @@ enum { PYRI_RADOS_PART = 32 << 20 }; /* bytes of a blob in one object */
 
 void pyri_rblobs_oid(char oid[PYRI_RADOS_OID], uint64_t number, uint64_t part);
 
+/*
+ * Where a blob is. What was put is alone in the object of its number: its ref
+ * is (number, 0). What was computed is in the object of another blob, behind
+ * it; b of its ref is the number of that object and the place in it: session
+ * (24 bits), count (24), place in PYRI_SLOT_UNIT (16). Its own number, a, tells
+ * whose it is and which list it is on.
+ */
+typedef struct pyri_rplace {
+    uint64_t number; /* of the object */
+    uint64_t at;     /* offset in it */
+} pyri_rplace;
+
+enum { PYRI_RADOS_PLACE_BITS = 16 };
+pyri_rplace pyri_rblobs_place(pyri_ref ref);
+/* b of a ref to what is in that object, at place 0; 0 if it has no such. */
+uint64_t pyri_rblobs_home(uint64_t number);
+/* There is a blob that nobody has named yet. Takes u. */
+void pyri_rblobs_note(pyri_cluster *s, pyri_runnamed *u);
+/* It is named, or has gone. */
+void pyri_rblobs_forget(pyri_cluster *s, uint64_t number);
+
 int pyri_rados_put_blobs(pyri_engine *e, pyri_blob_put *puts, size_t n);
 int pyri_rados_sync(pyri_engine *e);
 int pyri_rados_get_blobs(pyri_engine *e, pyri_reader *r, pyri_blob_get *gets,
@@ -326,12 +353,22 @@ int pyri_rados_get_blobs(pyri_engine *e, pyri_reader *r, pyri_blob_get *gets,
 void pyri_rados_drop_blobs(pyri_engine *e, const pyri_blob *blobs, size_t n);
 int pyri_rados_scan_blobs(pyri_engine *e, pyri_reader *r, pyri_blob_fn *each,
                           void *ctx);
+int pyri_rados_compute(pyri_engine *e, pyri_errand *errands, size_t n);
+int pyri_rados_reduce(pyri_engine *e, pyri_reader *r, pyri_errand *errands,
+                      size_t n);
+void pyri_rados_tally(pyri_engine *e, uint64_t there, uint64_t here);
+/* Tell the cluster what was counted so far; the totals of all, and of it. */
+void pyri_tally_flush(pyri_cluster *s);
+void pyri_tally_get(pyri_cluster *s, uint64_t *there, uint64_t *here);
 /* Are all of these stored? Then list them as named by a version. */
 int pyri_rblobs_stored(pyri_cluster *s, const pyri_blob *blobs, size_t n);
 int pyri_rblobs_list(const pyri_complete *c, uint32_t epoch,
                      pyri_calls *calls);
 void pyri_rblobs_undo(pyri_cluster *s, const pyri_complete *c, uint32_t epoch);
 void pyri_rblobs_named(pyri_cluster *s, const pyri_blob *blobs, size_t n);
+/* Note that blobs of these refs may come to be, where they are not found by
+ * their own numbers. */
+int pyri_rblobs_intend(pyri_cluster *s, const pyri_blob *blobs, size_t n);
 /* They are not named any more; adds the bytes of those that were. */
 int pyri_rblobs_unlist(pyri_cluster *s, const pyri_blob *blobs, size_t n,
                        uint64_t *bytes);

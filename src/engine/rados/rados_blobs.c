@@ -36,6 +36,26 @@ pyri_rblobs_oid(char oid[PYRI_RADOS_OID], uint64_t number, uint64_t part)
                  (unsigned long long)number, (unsigned long long)part);
 }
 
+uint64_t
+pyri_rblobs_home(uint64_t number)
+{
+    uint64_t session = number >> 32, count = number & UINT32_MAX;
+    return session >> 24 || count >> 24
+               ? 0
+               : (session << 24 | count) << PYRI_RADOS_PLACE_BITS;
+}
+
+pyri_rplace
+pyri_rblobs_place(pyri_ref ref)
+{
+    uint64_t home = ref.b >> PYRI_RADOS_PLACE_BITS;
+    uint64_t place = ref.b & ((1u << PYRI_RADOS_PLACE_BITS) - 1);
+    if (ref.b == 0)
+        return (pyri_rplace){ref.a, 0};
+    return (pyri_rplace){home >> 24 << 32 | (home & 0xffffff),
+                         place * PYRI_SLOT_UNIT};
+}
+
 /* --- those not named yet ------------------------------------------------- */
 
 static pyri_runnamed **
@@ -64,8 +84,18 @@ await(pyri_cluster *s, uint64_t number)
     return u;
 }
 
-static void
-forget(pyri_cluster *s, uint64_t number)
+void
+pyri_rblobs_note(pyri_cluster *s, pyri_runnamed *u)
+{
+    pthread_mutex_lock(&s->lock);
+    u->next = *bucket_of(s, u->number);
+    *bucket_of(s, u->number) = u;
+    s->unnamed_bytes += u->size;
+    pthread_mutex_unlock(&s->lock);
+}
+
+void
+pyri_rblobs_forget(pyri_cluster *s, uint64_t number)
 {
     pthread_mutex_lock(&s->lock);
     pyri_runnamed *u = await(s, number);
@@ -96,7 +126,7 @@ void
 pyri_rblobs_named(pyri_cluster *s, const pyri_blob *blobs, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        forget(s, blobs[i].ref.a);
+        pyri_rblobs_forget(s, blobs[i].ref.a);
 }
 
 int
@@ -239,11 +269,7 @@ put_one(pyri_cluster *s, pyri_blob_put *put)
         return pyri_fail_nomem("a blob");
     }
     *u = (pyri_runnamed){.number = number, .size = put->size, .site = s};
-    pthread_mutex_lock(&s->lock);
-    u->next = *bucket_of(s, number);
-    *bucket_of(s, number) = u;
-    s->unnamed_bytes += put->size;
-    pthread_mutex_unlock(&s->lock);
+    pyri_rblobs_note(s, u);
     put->ref = (pyri_ref){number, 0};
     for (uint64_t at = 0; err == 0 && (at < put->size || at == 0); at += PART)
         err = send_part(s, u, at / PART, data + at,
@@ -328,9 +354,10 @@ read_part(fetches *f, const pyri_blob_get *g, uint64_t offset, size_t size,
     int err = rados_aio_create_completion2(NULL, NULL, &one->done);
     if (err < 0)
         return pyri_rados_fail(f->s, err, "a blob");
-    pyri_rblobs_oid(oid, g->ref.a, offset / PART);
+    pyri_rplace place = pyri_rblobs_place(g->ref);
+    pyri_rblobs_oid(oid, place.number, offset / PART);
     err = rados_aio_read(f->s->io, oid, one->done, (char *)to, size,
-                         offset % PART);
+                         place.at + offset % PART);
     if (err < 0) {
         rados_aio_release(one->done);
         return pyri_rados_fail(f->s, err, "a blob");
@@ -358,8 +385,8 @@ start_get(fetches *f, pyri_reader *r, pyri_blob_get *g)
 {
     uint64_t end;
     int err = 0;
-    if (!pyri_add64(g->offset, g->size, &end) || end > MOST_BYTES ||
-        g->ref.b != 0)
+    if (!pyri_add64(g->offset, g->size, &end) ||
+        end > (g->ref.b ? PART : MOST_BYTES))
         return fail_range(g);
     if ((err = await_own(f->s, g)) < 0)
         return err;
@@ -393,25 +420,47 @@ pyri_rados_get_blobs(pyri_engine *e, pyri_reader *r, pyri_blob_get *gets,
 
 /* --- removing ------------------------------------------------------------ */
 
+/* One blob of an object; the last one takes it along. */
+static pyri_call *
+add_release(pyri_calls *calls, pyri_ref ref)
+{
+    char oid[PYRI_RADOS_OID];
+    pyri_rblobs_oid(oid, pyri_rblobs_place(ref).number, 0);
+    pyri_call *c = pyri_calls_add(calls, "release", true, oid);
+    if (c)
+        pyri_buf_u64(&c->in, ref.b ? ref.a : 0);
+    return c;
+}
+
+/* Nothing is computed in the objects of the further parts of a blob. */
+static int
+add_removal(pyri_calls *calls, const pyri_blob *blob)
+{
+    char oid[PYRI_RADOS_OID];
+    bool room = add_release(calls, blob->ref);
+    for (uint64_t at = PART; room && at < blob->size; at += PART) {
+        pyri_rblobs_oid(oid, blob->ref.a, at / PART);
+        room = pyri_calls_add(calls, NULL, true, oid);
+    }
+    return room ? 0 : pyri_fail_nomem("a list of blobs");
+}
+
 int
 pyri_rblobs_remove(pyri_cluster *s, const pyri_blob *blobs, size_t n)
 {
     pyri_calls calls = {0};
-    char oid[PYRI_RADOS_OID];
     int err = 0;
     for (size_t i = 0; i < n && err == 0; i++)
-        for (uint64_t at = 0; err == 0 && (at < blobs[i].size || at == 0);
-             at += PART) {
-            pyri_rblobs_oid(oid, blobs[i].ref.a, at / PART);
-            if (!pyri_calls_add(&calls, NULL, true, oid))
-                err = pyri_fail_nomem("a list of blobs");
-        }
+        err = add_removal(&calls, &blobs[i]);
     if (err == 0)
         err = pyri_calls_run(s, calls.list, calls.n);
     for (size_t i = 0; i < calls.n && err == 0; i++)
-        if (calls.list[i].result < 0)
+        if (calls.list[i].result < 0 && calls.list[i].result != -ENOENT)
             err = pyri_rados_fail(s, calls.list[i].result, "a blob");
     pyri_calls_fini(&calls);
+    for (size_t i = 0; i < n && err == 0; i++)
+        if (blobs[i].ref.b) /* what was intended */
+            err = pyri_rblobs_unlist(s, &blobs[i], 1, NULL);
     return err;
 }
 
@@ -422,6 +471,6 @@ pyri_rados_drop_blobs(pyri_engine *e, const pyri_blob *blobs, size_t n)
     if (pyri_cluster_check(s) < 0)
         return;
     for (size_t i = 0; i < n; i++)
-        forget(s, blobs[i].ref.a);
+        pyri_rblobs_forget(s, blobs[i].ref.a);
     pyri_rblobs_remove(s, blobs, n); /* or the end of the session does it */
 }

@@ -4,6 +4,11 @@
  * They are listed in an object per 4096 of them: their numbers come one after
  * the other, so it is mostly one call for a version. What a session put that
  * died and is not listed is found by this.
+ *
+ * A blob that is computed is not in an object of its own number. So its key is
+ * put on the list before, with an empty value: that it may come to be, and in
+ * which object. When it is named, its array, its version and its ref take that
+ * place.
  */
 #include "engine/rados/rados.h"
 
@@ -33,7 +38,8 @@ static void
 store_key(uint8_t key[KEY], pyri_ref ref)
 {
     pyri_store64_be(key, ref.a);
-    pyri_store64_be(key + 8, ref.b);
+    pyri_store64_be(key + 8, ref.b >> PYRI_RADOS_PLACE_BITS
+                                 << PYRI_RADOS_PLACE_BITS);
 }
 
 static int
@@ -48,22 +54,29 @@ typedef struct listing {
     int mode;
     uint32_t epoch;
     const pyri_complete *c; /* or NULL: keys alone */
+    bool intended; /* keys, with nothing */
 } listing;
 
 static void
 add_blob(const listing *l, pyri_buf *in, const pyri_blob *blob)
 {
-    uint8_t key[KEY], value[16];
+    uint8_t key[KEY], value[24];
+    size_t size = blob->ref.b ? 24 : 16;
     store_key(key, blob->ref);
     pyri_buf_varint(in, KEY);
     pyri_buf_add(in, key, KEY);
+    if (l->intended) {
+        pyri_buf_varint(in, 0);
+        pyri_buf_varint(in, 0);
+    }
     if (!l->c)
         return;
     pyri_store64(value, l->c->array);
     pyri_store64(value + 8, l->c->version);
+    pyri_store64(value + 16, blob->ref.b);
     pyri_buf_varint(in, blob->size);
-    pyri_buf_varint(in, sizeof value);
-    pyri_buf_add(in, value, sizeof value);
+    pyri_buf_varint(in, size);
+    pyri_buf_add(in, value, size);
 }
 
 static int
@@ -130,14 +143,21 @@ run_listing(pyri_cluster *s, const listing *l, const pyri_blob *blobs, size_t n,
 int
 pyri_rblobs_list(const pyri_complete *c, uint32_t epoch, pyri_calls *calls)
 {
-    listing l = {"put", PYRI_ENTRY_PUT, epoch, c};
+    listing l = {"put", PYRI_ENTRY_PUT, epoch, c, false};
     return plan_listing(&l, c->blobs, c->nblobs, calls);
+}
+
+int
+pyri_rblobs_intend(pyri_cluster *s, const pyri_blob *blobs, size_t n)
+{
+    listing l = {"put", PYRI_ENTRY_PUT, 0, NULL, true};
+    return n ? run_listing(s, &l, blobs, n, NULL) : 0;
 }
 
 void
 pyri_rblobs_undo(pyri_cluster *s, const pyri_complete *c, uint32_t epoch)
 {
-    listing l = {"drop", 1, epoch, NULL};
+    listing l = {"drop", 1, epoch, NULL, false};
     if (c->nblobs)
         run_listing(s, &l, c->blobs, c->nblobs, NULL);
 }
@@ -146,7 +166,7 @@ int
 pyri_rblobs_unlist(pyri_cluster *s, const pyri_blob *blobs, size_t n,
                    uint64_t *bytes)
 {
-    listing l = {"drop", 0, 0, NULL};
+    listing l = {"drop", 0, 0, NULL, false};
     return n ? run_listing(s, &l, blobs, n, bytes) : 0;
 }
 
@@ -168,10 +188,14 @@ static int
 tell_blob(void *ctx, pyri_bytes key, uint64_t weight, pyri_bytes value)
 {
     const tour *t = ctx;
-    if (key.size != KEY || value.size != 16)
-        return pyri_fail(PYR_ECORRUPT, "a list of blobs is damaged");
     const uint8_t *k = key.data, *v = value.data;
-    pyri_blob blob = {{pyri_load64_be(k), pyri_load64_be(k + 8)}, weight};
+    if (key.size == KEY && value.size == 0)
+        return 0; /* only intended */
+    if (key.size != KEY || value.size != (pyri_load64_be(k + 8) ? 24u : 16u))
+        return pyri_fail(PYR_ECORRUPT, "a list of blobs is damaged");
+    pyri_blob blob = {{pyri_load64_be(k), 0}, weight};
+    if (value.size > 16)
+        blob.ref.b = pyri_load64(v + 16);
     return t->each(t->ctx, &blob, pyri_load64(v), pyri_load64(v + 8));
 }
 
@@ -196,13 +220,24 @@ pyri_rados_scan_blobs(pyri_engine *e, pyri_reader *r, pyri_blob_fn *each,
 
 /* --- what a dead session left -------------------------------------------- */
 
+/* What a list says of each number of its row. */
+typedef struct row {
+    uint8_t named[ROW];
+    uint64_t home[ROW]; /* it was to be computed: ref.b */
+} row;
+
 static int
 note_named(void *ctx, pyri_bytes key, uint64_t weight, pyri_bytes value)
 {
-    uint8_t *named = ctx;
-    (void)weight, (void)value;
-    if (key.size == KEY)
-        named[pyri_load64_be(key.data) % ROW] = 1;
+    row *r = ctx;
+    (void)weight;
+    if (key.size != KEY)
+        return 0;
+    size_t i = pyri_load64_be(key.data) % ROW;
+    if (value.size)
+        r->named[i] = 1;
+    else
+        r->home[i] = pyri_load64_be((const uint8_t *)key.data + 8);
     return 0;
 }
 
@@ -225,33 +260,41 @@ measure(pyri_cluster *s, uint64_t number, uint64_t *size)
     return err == -ENOENT ? (*size ? 0 : -ENOENT) : err;
 }
 
+/* Remove what lies there and is not named; adds its bytes, if they can be
+ * told: those of blobs that were computed are not. */
+static int
+sweep_one(pyri_cluster *s, uint64_t number, uint64_t home, uint64_t *bytes)
+{
+    pyri_blob blob = {{number, home}, 0};
+    int err = home ? 0 : measure(s, number, &blob.size);
+    if (err == -ENOENT)
+        return 0;
+    err = err < 0 ? pyri_rados_fail(s, err, "a blob")
+                  : pyri_rblobs_remove(s, &blob, 1);
+    *bytes += blob.size;
+    return err;
+}
+
 static int
 sweep_row(pyri_cluster *s, uint64_t first, uint64_t n, uint64_t *bytes)
 {
-    uint8_t named[ROW] = {0};
     char oid[PYRI_RADOS_OID];
     pyri_call c;
     pyri_reader own = {.site = s};
+    row *r = pyri_sys_calloc(1, sizeof *r);
+    if (!r)
+        return pyri_fail_nomem("a list of blobs");
     list_oid(oid, first);
     pyri_call_begin(&c, "sweep", true, oid);
     int err = pyri_call_run(s, &c);
     pyri_call_fini(&c);
     err = err < 0 ? pyri_rados_fail(s, err, "a list of blobs")
-                  : pyri_rados_entries(s, &own, oid, note_named, named);
+                  : pyri_rados_entries(s, &own, oid, note_named, r);
     pyri_rados_free_blocks(&own);
-    for (uint64_t i = 0; i < n && err == 0; i++) {
-        pyri_blob blob = {{first + i, 0}, 0};
-        if (named[(first + i) % ROW])
-            continue;
-        err = measure(s, first + i, &blob.size);
-        if (err == -ENOENT) {
-            err = 0;
-            continue;
-        }
-        err = err < 0 ? pyri_rados_fail(s, err, "a blob")
-                      : pyri_rblobs_remove(s, &blob, 1);
-        *bytes += blob.size;
-    }
+    for (uint64_t i = first; i < first + n && err == 0; i++)
+        if (!r->named[i % ROW])
+            err = sweep_one(s, i, r->home[i % ROW], bytes);
+    free(r);
     return err;
 }
 

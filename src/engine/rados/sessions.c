@@ -131,7 +131,7 @@ pyri_session_end(pyri_cluster *s)
     for (int i = 0; i < PYRI_RADOS_BUCKETS; i++)
         for (pyri_runnamed *u = s->unnamed[i]; u; u = u->next)
             if (pyri_room(&list, &room, n + 1, sizeof *list))
-                list[n++] = (pyri_blob){{u->number, 0}, u->size};
+                list[n++] = (pyri_blob){{u->number, u->home}, u->size};
     uint64_t number = s->session;
     s->session = 0;
     pthread_mutex_unlock(&s->lock);
