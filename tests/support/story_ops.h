@@ -1,5 +1,5 @@
 /*
- * support/story_ops.h - what story.c and story_ops.c share.
+ * support/story_ops.h - what story*.c share.
  */
 #ifndef SUPPORT_STORY_OPS_H
 #define SUPPORT_STORY_OPS_H
@@ -33,6 +33,18 @@ int story_see_handler(void *walk, const pyr_handler *handler);
 int story_open_thing(world *w, thing *t);
 bool story_same_stats(const model *m, const pyr_stats *have,
                       const model_stats *want);
+
+/* Rows of story_records.c. */
+int story_do_clone(world *w);
+int story_do_tag(world *w);
+int story_do_untag(world *w);
+int story_do_set_attributes(world *w);
+int story_do_handler_add(world *w);
+int story_do_handler_remove(world *w);
+int story_do_forget(world *w);
+int story_do_reclaim(world *w);
+int story_do_usage(world *w);
+int story_do_verify(world *w);
 
 /* Rows of story_looks.c. */
 int story_look_stat(world *w);
