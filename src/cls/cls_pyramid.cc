@@ -12,6 +12,7 @@
 
 #include <chrono>
 #include <climits>
+#include <list>
 #include <map>
 #include <string>
 
@@ -37,6 +38,18 @@ CLS_NAME(pyramid)
 
 namespace {
 
+/* An object for the time of a call, and memory that it was given. */
+struct place {
+    cls_method_context_t context;
+    std::list<ceph::bufferptr> rooms;
+};
+
+cls_method_context_t
+here(void *ctx)
+{
+    return static_cast<place *>(ctx)->context;
+}
+
 std::string
 text(pyri_bytes b)
 {
@@ -61,19 +74,19 @@ object_exists(void *ctx)
 {
     uint64_t size;
     time_t mtime;
-    return cls_cxx_stat(ctx, &size, &mtime) < 0 ? PYRI_CLS_NO_OBJECT : 0;
+    return cls_cxx_stat(here(ctx), &size, &mtime) < 0 ? PYRI_CLS_NO_OBJECT : 0;
 }
 
 int
 object_create(void *ctx)
 {
-    return cls_cxx_create(ctx, false);
+    return cls_cxx_create(here(ctx), false);
 }
 
 int
 object_remove(void *ctx)
 {
-    return cls_cxx_remove(ctx);
+    return cls_cxx_remove(here(ctx));
 }
 
 int
@@ -81,8 +94,8 @@ object_get(void *ctx, pyri_bytes key, pyri_buf *out)
 {
     ceph::bufferlist value;
     int err = is_attribute(key)
-                  ? cls_cxx_getxattr(ctx, attribute(key).c_str(), &value)
-                  : cls_cxx_map_get_val(ctx, text(key), &value);
+                  ? cls_cxx_getxattr(here(ctx), attribute(key).c_str(), &value)
+                  : cls_cxx_map_get_val(here(ctx), text(key), &value);
     if (err == -ENOENT || err == -ENODATA)
         return PYRI_CLS_NONE;
     if (err < 0)
@@ -107,11 +120,11 @@ object_set(void *ctx, const pyri_bytes *keys, const pyri_bytes *values,
             map[text(keys[i])] = value;
             continue;
         }
-        int err = cls_cxx_setxattr(ctx, attribute(keys[i]).c_str(), &value);
+        int err = cls_cxx_setxattr(here(ctx), attribute(keys[i]).c_str(), &value);
         if (err < 0)
             return err;
     }
-    return map.empty() ? 0 : cls_cxx_map_set_vals(ctx, &map);
+    return map.empty() ? 0 : cls_cxx_map_set_vals(here(ctx), &map);
 }
 
 /* An attribute cannot be removed; an empty one counts as not there. */
@@ -119,9 +132,9 @@ int
 object_del(void *ctx, pyri_bytes key)
 {
     if (!is_attribute(key))
-        return cls_cxx_map_remove_key(ctx, text(key));
+        return cls_cxx_map_remove_key(here(ctx), text(key));
     ceph::bufferlist none;
-    return cls_cxx_setxattr(ctx, attribute(key).c_str(), &none);
+    return cls_cxx_setxattr(here(ctx), attribute(key).c_str(), &none);
 }
 
 int
@@ -130,7 +143,7 @@ object_list(void *ctx, pyri_bytes after, pyri_bytes prefix, size_t most,
 {
     std::map<std::string, ceph::bufferlist> values;
     *more = false;
-    int err = cls_cxx_map_get_vals(ctx, text(after), text(prefix), most,
+    int err = cls_cxx_map_get_vals(here(ctx), text(after), text(prefix), most,
                                    &values, more);
     if (err == -ENOENT)
         return 0;
@@ -154,20 +167,44 @@ object_now(void *)
 
 /* Offsets are int to Ceph; objects that have blobs in them are far smaller. */
 int
-object_read(void *ctx, uint64_t at, size_t size, pyri_buf *out)
+object_read(void *ctx, uint64_t at, size_t size, void *to)
 {
     ceph::bufferlist bytes;
     if (at > INT_MAX || size > INT_MAX - at)
         return PYRI_CLS_NONE;
-    int err = cls_cxx_read(ctx, static_cast<int>(at), static_cast<int>(size),
-                           &bytes);
+    int err = cls_cxx_read(here(ctx), static_cast<int>(at),
+                           static_cast<int>(size), &bytes);
     if (err < 0)
         return err;
     if (bytes.length() != size)
         return PYRI_CLS_NONE;
-    for (const auto &part : bytes.buffers())
-        pyri_buf_add(out, part.c_str(), part.length());
-    return out->failed ? -ENOMEM : 0;
+    bytes.begin().copy(static_cast<unsigned>(size), static_cast<char *>(to));
+    return 0;
+}
+
+void *
+object_room(void *ctx, size_t size)
+{
+    auto &rooms = static_cast<place *>(ctx)->rooms;
+    if (size > INT_MAX)
+        return nullptr;
+    rooms.emplace_back(
+        ceph::buffer::create_page_aligned(static_cast<unsigned>(size)));
+    return rooms.back().c_str();
+}
+
+/* As it is, if it is in a room of ours; else a copy. */
+void
+add_bytes(place *p, ceph::bufferlist &to, const struct iovec &piece)
+{
+    const char *base = static_cast<const char *>(piece.iov_base);
+    auto size = static_cast<unsigned>(piece.iov_len);
+    for (auto &room : p->rooms)
+        if (base == room.c_str() && size <= room.length()) {
+            to.append(room, 0, size);
+            return;
+        }
+    to.append(base, size);
 }
 
 int
@@ -176,11 +213,10 @@ object_write(void *ctx, uint64_t at, const struct iovec *iov, int n)
     ceph::bufferlist bytes;
     for (int i = 0; i < n; i++)
         if (iov[i].iov_len)
-            bytes.append(static_cast<const char *>(iov[i].iov_base),
-                         static_cast<unsigned>(iov[i].iov_len));
+            add_bytes(static_cast<place *>(ctx), bytes, iov[i]);
     if (at > INT_MAX || bytes.length() > INT_MAX - at)
         return PYRI_CLS_FULL;
-    return cls_cxx_write(ctx, static_cast<int>(at),
+    return cls_cxx_write(here(ctx), static_cast<int>(at),
                          static_cast<int>(bytes.length()), &bytes);
 }
 
@@ -189,7 +225,7 @@ object_zero(void *ctx, uint64_t at, uint64_t size)
 {
     if (at > INT_MAX || size > INT_MAX - at)
         return PYRI_CLS_BAD;
-    return cls_cxx_write_zero(ctx, static_cast<int>(at),
+    return cls_cxx_write_zero(here(ctx), static_cast<int>(at),
                               static_cast<int>(size));
 }
 
@@ -197,13 +233,14 @@ int
 object_size(void *ctx, uint64_t *out)
 {
     time_t mtime;
-    return cls_cxx_stat(ctx, out, &mtime) < 0 ? PYRI_CLS_NO_OBJECT : 0;
+    return cls_cxx_stat(here(ctx), out, &mtime) < 0 ? PYRI_CLS_NO_OBJECT : 0;
 }
 
 const pyri_object_ops ops = {
     object_exists, object_create, object_remove, object_get,
     object_set,    object_del,    object_list,   object_now,
-    object_read,   object_write,  object_zero,   object_size,
+    object_read,   object_room,   object_write,  object_zero,
+    object_size,
 };
 
 int
@@ -213,8 +250,9 @@ run(const pyri_method *m, cls_method_context_t ctx, ceph::bufferlist *in,
     pyri_buf answer = {};
     int err;
     try {
+        place object = {ctx, {}};
         pyri_bytes request = {in->c_str(), in->length()};
-        err = pyri_method_run(m, &ops, ctx, request, &answer);
+        err = pyri_method_run(m, &ops, &object, request, &answer);
         if (err == 0 && answer.size)
             out->append(reinterpret_cast<const char *>(answer.data),
                         static_cast<unsigned>(answer.size));

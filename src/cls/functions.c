@@ -77,7 +77,7 @@ run(pyri_object *o, pyri_slots *s, pyri_work *w, uint64_t number,
     pyri_frag f = {.kind = PYRI_FRAG_SAME};
     pyri_summary sum;
     pyri_summary_init(&sum);
-    int err = pyri_work_run(w);
+    int err = pyri_work_run(o, w);
     if (err < 0)
         return err;
     pyri_mem mem = pyri_mem_dense(w->style.ndim,

@@ -37,9 +37,12 @@ typedef struct pyri_object_ops {
     int (*list)(void *ctx, pyri_bytes after, pyri_bytes prefix, size_t most,
                 pyri_entry_fn *each, void *each_ctx, bool *more);
     int64_t (*now_ns)(void *ctx); /* of the day */
-    /* Bytes beside the keys. Adds exactly `size` bytes to `out`, or
-     * PYRI_CLS_NONE if there are less. */
-    int (*read)(void *ctx, uint64_t at, size_t size, pyri_buf *out);
+    /* Bytes beside the keys: exactly so many, or PYRI_CLS_NONE if there are
+     * less. */
+    int (*read)(void *ctx, uint64_t at, size_t size, void *to);
+    /* Memory, for the time of the call, that write() need not copy; NULL if
+     * there is none. */
+    void *(*room)(void *ctx, size_t size);
     /* These two are not shown to later reads of the call. */
     int (*write)(void *ctx, uint64_t at, const struct iovec *iov, int n);
     int (*zero)(void *ctx, uint64_t at, uint64_t size);

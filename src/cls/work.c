@@ -9,6 +9,7 @@
 #include "cls/work.h"
 
 #include "base/checked.h"
+#include "base/scratch.h"
 #include "base/sys.h"
 
 #include <stdlib.h>
@@ -18,8 +19,7 @@ void
 pyri_work_fini(pyri_work *w)
 {
     for (int i = 0; i < PYRI_OP_MAX_SOURCES; i++)
-        pyri_buf_fini(&w->cells[i]);
-    free(w->result);
+        pyri_scratch_give(w->cells[i]);
     free(w->programs);
     free(w->pieces);
     memset(w, 0, sizeof *w);
@@ -175,10 +175,11 @@ offset_in(const pyri_frag_style *s, const pyri_box *box, const uint64_t *cell)
 }
 
 /* The blocks of payload that hold what is shown: *first is where they begin.
- * The head comes along, and both are verified. */
+ * The head comes along, and both are verified. Gives *room, scratch that they
+ * are in, also if that fails. */
 static int
 read_payload(pyri_object *o, const pyri_work *w, const pyri_piece *p,
-             pyri_buf *room, uint64_t *first, const uint8_t **bytes)
+             uint8_t **room, uint64_t *first, const uint8_t **bytes)
 {
     const pyri_frag *f = &p->frag;
     uint64_t last[PYR_MAX_DIMS], at = (uint64_t)p->at * PYRI_SLOT_UNIT;
@@ -191,17 +192,19 @@ read_payload(pyri_object *o, const pyri_work *w, const pyri_piece *p,
     *first = from / PYRI_BLOCK * PYRI_BLOCK;
     to = pyri_min64((to + PYRI_BLOCK - 1) / PYRI_BLOCK * PYRI_BLOCK,
                     f->stored);
-    pyri_buf_reset(room);
-    int err = o->ops->read(o->ctx, at, head + (*first ? 0 : (size_t)to), room);
+    size_t size = (size_t)(to - *first);
+    *room = pyri_scratch_take(head + size);
+    if (!*room)
+        return -ENOMEM;
+    *bytes = *room + head;
+    int err = o->ops->read(o->ctx, at, head + (*first ? 0 : size), *room);
     if (err == 0 && *first)
-        err = o->ops->read(o->ctx, at + head + *first, (size_t)(to - *first),
-                           room);
+        err = o->ops->read(o->ctx, at + head + *first, size, *room + head);
     if (err < 0)
         return err;
-    *bytes = room->data + head;
-    uint64_t blocks = (to - *first + PYRI_BLOCK - 1) / PYRI_BLOCK;
-    if (pyri_frag_check_head(f, room->data) < 0 ||
-        pyri_frag_check_blocks(f, room->data, *bytes, *first / PYRI_BLOCK,
+    uint64_t blocks = (size + PYRI_BLOCK - 1) / PYRI_BLOCK;
+    if (pyri_frag_check_head(f, *room) < 0 ||
+        pyri_frag_check_blocks(f, *room, *bytes, *first / PYRI_BLOCK,
                                blocks) < 0)
         return PYRI_CLS_BAD;
     return 0;
@@ -216,13 +219,13 @@ extent_of(int ndim, const pyri_box *b, uint64_t *extent)
 
 /* Lay a piece over the cells of its source. */
 static int
-paint(pyri_object *o, pyri_work *w, const pyri_piece *p, pyri_buf *room,
-      uint8_t *cells)
+paint(pyri_object *o, pyri_work *w, const pyri_piece *p, uint8_t *cells)
 {
     int ndim = w->style.ndim;
     size_t cell = pyri_type_size(w->style.type);
     uint64_t extent[PYR_MAX_DIMS], first;
     const uint8_t *bytes;
+    uint8_t *room = NULL;
     pyri_mem to = pyri_mem_move(
         ndim, pyri_mem_dense(ndim, cell, &w->box, cells), w->box.lo,
         p->shown.lo);
@@ -231,13 +234,16 @@ paint(pyri_object *o, pyri_work *w, const pyri_piece *p, pyri_buf *room,
         pyri_set(ndim, cell, extent, to, p->bits);
         return 0;
     }
-    int err = read_payload(o, w, p, room, &first, &bytes);
-    if (err < 0)
+    int err = read_payload(o, w, p, &room, &first, &bytes);
+    if (err < 0) {
+        pyri_scratch_give(room);
         return err;
+    }
     pyri_mem from = pyri_mem_dense(ndim, cell, &p->frag.box, NULL);
     uint64_t at = offset_in(&w->style, &p->frag.box, p->shown.lo);
     from.base = (uint8_t *)(uintptr_t)bytes + (at - first);
     pyri_copy(ndim, cell, extent, to, from);
+    pyri_scratch_give(room);
     return 0;
 }
 
@@ -261,19 +267,18 @@ only_piece(const pyri_work *w, int source)
 }
 
 static int
-load_source(pyri_object *o, pyri_work *w, int source, pyri_buf *room)
+load_source(pyri_object *o, pyri_work *w, int source)
 {
-    pyri_buf *mine = &w->cells[source];
     const pyri_piece *only = only_piece(w, source);
     const uint8_t *bytes;
     uint64_t first, extent[PYR_MAX_DIMS];
     int err = 0, ndim = w->style.ndim;
     if (only) {
-        err = read_payload(o, w, only, mine, &first, &bytes);
+        err = read_payload(o, w, only, &w->cells[source], &first, &bytes);
         w->src[source] = bytes;
         return err;
     }
-    uint8_t *cells = pyri_buf_extend(mine, w->bytes);
+    uint8_t *cells = w->cells[source] = pyri_scratch_take(w->bytes);
     if (!cells)
         return -ENOMEM;
     size_t cell = pyri_type_size(w->style.type);
@@ -282,7 +287,7 @@ load_source(pyri_object *o, pyri_work *w, int source, pyri_buf *room)
              w->style.fill);
     for (size_t i = 0; i < w->npieces && err == 0; i++)
         if (w->pieces[i].source == source)
-            err = paint(o, w, &w->pieces[i], room, cells);
+            err = paint(o, w, &w->pieces[i], cells);
     w->src[source] = cells;
     return err;
 }
@@ -290,7 +295,6 @@ load_source(pyri_object *o, pyri_work *w, int source, pyri_buf *room)
 int
 pyri_work_load(pyri_object *o, const pyri_slots *s, pyri_work *w)
 {
-    pyri_buf room = {0};
     int err = 0;
     for (size_t i = 0; i < w->npieces; i++)
         if (!w->pieces[i].same &&
@@ -299,17 +303,16 @@ pyri_work_load(pyri_object *o, const pyri_slots *s, pyri_work *w)
             return PYRI_CLS_NONE;
     for (int k = 0; k < w->programs[0].sources && err == 0; k++)
         if (k > 0 || w->programs[0].uses_x)
-            err = load_source(o, w, k, &room);
-    pyri_buf_fini(&room);
+            err = load_source(o, w, k);
     return err;
 }
 
 int
-pyri_work_run(pyri_work *w)
+pyri_work_run(pyri_object *o, pyri_work *w)
 {
     const pyri_frag_style *s = &w->style;
     int err = 0;
-    w->result = pyri_sys_malloc(w->bytes);
+    w->result = o->ops->room(o->ctx, w->bytes);
     if (!w->result)
         return -ENOMEM;
     for (int i = 0; i < w->nprograms && err == 0; i++) {

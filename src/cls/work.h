@@ -38,8 +38,8 @@ typedef struct pyri_work {
     size_t npieces;
     pyri_piece *pieces;
     const void *src[PYRI_OP_MAX_SOURCES];
-    pyri_buf cells[PYRI_OP_MAX_SOURCES]; /* memory behind src */
-    uint8_t *result; /* room for a source's cells */
+    uint8_t *cells[PYRI_OP_MAX_SOURCES]; /* memory behind src; scratch */
+    uint8_t *result; /* the object's memory */
 } pyri_work; /* zero-initialise; end with pyri_work_fini() */
 
 void pyri_work_fini(pyri_work *w);
@@ -49,7 +49,7 @@ int pyri_work_decode(pyri_cursor *in, pyri_work *w);
 /* Read and verify the cells. PYRI_CLS_NONE if a blob is not in the object;
  * PYRI_CLS_BAD if its bytes are not those that were meant. */
 int pyri_work_load(pyri_object *o, const pyri_slots *s, pyri_work *w);
-/* Run the programs: w->result. */
-int pyri_work_run(pyri_work *w);
+/* Run the programs: w->result, in memory of the object. */
+int pyri_work_run(pyri_object *o, pyri_work *w);
 
 #endif

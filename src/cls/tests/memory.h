@@ -20,6 +20,7 @@ typedef struct memory {
     int64_t now;
     uint8_t *bytes; /* beside the keys */
     size_t size;
+    void *room; /* of this call, or the one before it */
 } memory;
 
 static int
@@ -63,6 +64,8 @@ memory_remove(void *ctx)
     }
     free(m->cells);
     free(m->bytes);
+    free(m->room);
+    m->room = NULL;
     m->cells = NULL;
     m->bytes = NULL;
     m->n = m->size = 0;
@@ -155,13 +158,22 @@ memory_now(void *ctx)
 }
 
 static int
-memory_read(void *ctx, uint64_t at, size_t size, pyri_buf *out)
+memory_read(void *ctx, uint64_t at, size_t size, void *to)
 {
     memory *m = ctx;
     if (at > m->size || size > m->size - at)
         return PYRI_CLS_NONE;
-    pyri_buf_add(out, m->bytes + at, size);
+    memcpy(to, m->bytes + at, size);
     return 0;
+}
+
+static void *
+memory_room(void *ctx, size_t size)
+{
+    memory *m = ctx;
+    free(m->room);
+    m->room = malloc(size);
+    return m->room;
 }
 
 static int
@@ -207,6 +219,7 @@ static const pyri_object_ops memory_ops = {
     .list = memory_list,     .now_ns = memory_now,
     .read = memory_read,     .write = memory_write,
     .zero = memory_zero,     .size = memory_size,
+    .room = memory_room,
 };
 
 /* --- calls --------------------------------------------------------------- */
