@@ -386,6 +386,114 @@ a_transaction_that_was_given_up_cannot_commit(void)
     memory_remove(&m);
 }
 
+static void
+a_transaction_whose_process_is_gone_is_given_up_at_once(void)
+{
+    memory m = {.now = 1};
+    uint8_t verdict;
+    CHECK(txn(&m, PYRI_TXN_BEGIN, 1, &verdict) == 0);
+    CHECK(txn(&m, PYRI_TXN_GIVE_UP, 1, &verdict) == 0 && verdict == 2);
+    CHECK(edit(&m, PYRI_MODE_COMMIT, 1, NULL) == PYRI_CLS_FENCED);
+    CHECK(txn(&m, PYRI_TXN_BEGIN, 2, &verdict) == 0);
+    CHECK(edit(&m, PYRI_MODE_COMMIT, 2, NULL) == 0);
+    CHECK(txn(&m, PYRI_TXN_GIVE_UP, 2, &verdict) == 0 && verdict == 1);
+    memory_remove(&m);
+}
+
+/* --- who is there -------------------------------------------------------- */
+
+static int
+session(memory *m, int what, uint64_t number, const char *where,
+        uint64_t *answer)
+{
+    request q = ask();
+    pyri_buf_u8(&q.in, (uint8_t)what);
+    pyri_buf_u64(&q.in, number);
+    pyri_buf_u64(&q.in, 7);
+    pyri_buf_u32(&q.in, LEASE_MS);
+    ask_text(&q, where);
+    int err = call(m, "session", &q);
+    if (answer)
+        *answer = pyri_cursor_u64(&q.answer);
+    done(&q);
+    return err;
+}
+
+/* What the list says of the place of a session; it has to be the first. */
+static bool
+is_at(memory *m, uint64_t number, const char *where)
+{
+    request q = ask();
+    pyri_buf_u64(&q.in, number - 1);
+    pyri_buf_u8(&q.in, 0);
+    CHECK(call(m, "sessions", &q) == 0);
+    CHECK(pyri_cursor_u8(&q.answer) == PYRI_PAGE_ITEM);
+    CHECK(pyri_cursor_u64(&q.answer) == number);
+    pyri_cursor_take(&q.answer, 1 + 8);
+    pyri_bytes got = pyri_cursor_str(&q.answer);
+    bool same = !q.answer.failed && got.size == strlen(where) &&
+                memcmp(got.data, where, got.size) == 0;
+    done(&q);
+    return same;
+}
+
+static void
+a_session_tells_where_its_process_is_as_long_as_it_lasts(void)
+{
+    memory m = {.now = 1};
+    uint64_t a = 0, b = 0;
+    char longest[PYRI_CLS_WHERE + 2];
+    memset(longest, 'x', sizeof longest);
+    longest[PYRI_CLS_WHERE + 1] = 0;
+    CHECK(session(&m, PYRI_SESSION_NEW, 0, longest, &a) == PYRI_CLS_BAD);
+    longest[PYRI_CLS_WHERE] = 0;
+    CHECK(session(&m, PYRI_SESSION_NEW, 0, longest, &a) == 0);
+    CHECK(session(&m, PYRI_SESSION_NEW, 0, "", &b) == 0 && b != a);
+    CHECK(session(&m, PYRI_SESSION_RENEW, a, "", NULL) == 0);
+    CHECK(session(&m, PYRI_SESSION_RENEW, b, "", NULL) == 0);
+    CHECK(is_at(&m, a, longest) && is_at(&m, b, ""));
+    m.now += LEASE_MS * 1000000ll + 1;
+    CHECK(session(&m, PYRI_SESSION_EXPIRE, a, "", NULL) == 0);
+    CHECK(is_at(&m, a, longest));
+    CHECK(session(&m, PYRI_SESSION_RENEW, a, "", NULL) == PYRI_CLS_FENCED);
+    memory_remove(&m);
+}
+
+/* Asks for the lease of upkeep; who had it before, or 0. */
+static bool
+lease(memory *m, int what, uint8_t id, uint8_t from, uint8_t *holder)
+{
+    request q = ask();
+    pyri_buf_u8(&q.in, (uint8_t)what);
+    ask_id(&q, id);
+    pyri_buf_u32(&q.in, LEASE_MS);
+    ask_id(&q, from);
+    CHECK(call(m, "lease", &q) == 0);
+    bool granted = pyri_cursor_u8(&q.answer);
+    pyri_cursor_take(&q.answer, 8 + 8);
+    *holder = pyri_cursor_u8(&q.answer);
+    CHECK(!q.answer.failed);
+    done(&q);
+    return granted;
+}
+
+static void
+upkeep_is_seized_from_the_holder_that_is_meant_and_no_other(void)
+{
+    memory m = {.now = 1};
+    uint8_t holder;
+    CHECK(lease(&m, PYRI_LEASE_TAKE, 1, 0, &holder) && holder == 0);
+    CHECK(!lease(&m, PYRI_LEASE_TAKE, 2, 0, &holder) && holder == 1);
+    CHECK(!lease(&m, PYRI_LEASE_SEIZE, 2, 3, &holder) && holder == 1);
+    CHECK(lease(&m, PYRI_LEASE_SEIZE, 2, 1, &holder) && holder == 1);
+    CHECK(!lease(&m, PYRI_LEASE_SEIZE, 3, 1, &holder) && holder == 2);
+    CHECK(!lease(&m, PYRI_LEASE_RENEW, 1, 0, &holder) && holder == 2);
+    CHECK(!lease(&m, PYRI_LEASE_GIVE, 1, 0, &holder) && holder == 2);
+    CHECK(lease(&m, PYRI_LEASE_GIVE, 2, 0, &holder));
+    CHECK(lease(&m, PYRI_LEASE_TAKE, 3, 0, &holder) && holder == 0);
+    memory_remove(&m);
+}
+
 /* --- anything ------------------------------------------------------------ */
 
 static void
@@ -421,6 +529,9 @@ TESTS(T(a_take_that_is_repeated_gives_the_same_version),
       T(who_was_fenced_cannot_complete_and_its_successor_can),
       T(versions_publish_in_order),
       T(a_lease_ends_by_the_clock_of_the_object_and_not_before),
+      T(a_transaction_whose_process_is_gone_is_given_up_at_once),
+      T(a_session_tells_where_its_process_is_as_long_as_it_lasts),
+      T(upkeep_is_seized_from_the_holder_that_is_meant_and_no_other),
       T(a_version_that_another_reserved_is_contested),
       T(an_entry_of_a_later_epoch_wins_in_whatever_order_they_come),
       T(an_undo_takes_away_ones_own_entries_only),

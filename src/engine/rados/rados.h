@@ -241,6 +241,15 @@ uint64_t pyri_sessions_alive(pyri_cluster *s);
 /* Which of these sessions belong to a process that lives? */
 int pyri_sessions_there(pyri_cluster *s, const uint64_t *numbers, size_t n,
                         bool *there);
+/* Has the process ended that made this id, by pyri_session_id()? */
+int pyri_session_ended(pyri_cluster *s, const uint8_t id[PYRI_CLS_ID],
+                       bool *ended);
+
+enum { PYRI_WHEREABOUTS = 28 };
+/* What tells this process from all others; false if the system does not say. */
+bool pyri_whereabouts_own(uint8_t out[PYRI_WHEREABOUTS]);
+/* Has that process ended, certainly? */
+bool pyri_whereabouts_gone(pyri_bytes of);
 
 /* --- records (rados_records.c, rados_edit.c) ----------------------------- */
 

@@ -10,8 +10,8 @@
  *
  * Who dies before the commit has changed nothing that others can see; who dies
  * after it has changed everything: whoever meets what was prepared asks the
- * catalog, and finishes or undoes it. One that takes too long is given up, and
- * cannot commit any more.
+ * catalog, and finishes or undoes it. One that takes too long, or whose process
+ * has ended, is given up, and cannot commit any more.
  */
 #include "engine/rados/rados.h"
 
@@ -93,6 +93,17 @@ txn_call(pyri_cluster *s, int what, const uint8_t *id, const pyri_buf *parts,
     return err;
 }
 
+/* How did it end? 0: it is on its way; 1: it is decided; 2: given up. */
+static int
+judge(pyri_cluster *s, const uint8_t *id, uint8_t *verdict)
+{
+    bool ended = false;
+    int err = txn_call(s, PYRI_TXN_JUDGE, id, NULL, verdict);
+    if (err == 0 && *verdict == 0)
+        err = pyri_session_ended(s, id, &ended) < 0 ? -EIO : 0;
+    return ended ? txn_call(s, PYRI_TXN_GIVE_UP, id, NULL, verdict) : err;
+}
+
 /* What is prepared in an object; false if nothing is. */
 static int
 find_prepared(pyri_cluster *s, pyri_home home, uint8_t id[PYRI_CLS_ID],
@@ -124,8 +135,7 @@ clear_way(pyri_cluster *s, pyri_home home)
     int err = find_prepared(s, home, id, &found);
     if (err < 0 || !found)
         return err;
-    err = txn_call(s, PYRI_TXN_JUDGE, id, NULL, &verdict);
-    if (err < 0)
+    if ((err = judge(s, id, &verdict)) < 0)
         return err;
     if (verdict == 0) { /* it is on its way */
         pyri_cluster_sleep(3);
@@ -230,7 +240,7 @@ commit(batch *b)
 static int
 transact(batch *b, bool *again)
 {
-    int err = pyri_rados_random(b->id, sizeof b->id);
+    int err = pyri_session_id(b->s, b->id);
     *again = false;
     if (err < 0)
         return err;
@@ -346,7 +356,7 @@ static int
 settle_one(pyri_cluster *s, const uint8_t *id, pyri_bytes parts)
 {
     uint8_t verdict = 0;
-    int err = txn_call(s, PYRI_TXN_JUDGE, id, NULL, &verdict);
+    int err = judge(s, id, &verdict);
     if (err < 0 || verdict == 0)
         return err; /* it may still be on its way */
     for (size_t i = 0; i + 8 <= parts.size && err == 0; i += 8) {
@@ -368,9 +378,11 @@ pyri_rados_settle_edits(pyri_cluster *s)
     while (err == 0 && pyri_cursor_u8(&c.answer) == PYRI_PAGE_ITEM) {
         const uint8_t *id = pyri_cursor_take(&c.answer, PYRI_CLS_ID);
         pyri_cursor_u8(&c.answer);
-        bool late = pyri_cursor_u8(&c.answer);
+        bool over = pyri_cursor_u8(&c.answer); /* its time has run out */
         pyri_bytes parts = pyri_cursor_str(&c.answer);
-        if (!c.answer.failed && late)
+        if (!c.answer.failed && !over)
+            err = pyri_session_ended(s, id, &over) < 0 ? -EIO : 0;
+        if (!c.answer.failed && over && err == 0)
             err = settle_one(s, id, parts);
     }
     pyri_call_fini(&c);
