@@ -211,6 +211,19 @@ apply_one(pyri_object *o, const edit *e)
     return PYRI_CLS_BAD;
 }
 
+/* Is a version to be forgotten? That is for those who may, by a method of its
+ * own. */
+static bool
+forgets(pyri_bytes edits)
+{
+    pyri_cursor in = pyri_cursor_of(edits.data, edits.size);
+    edit e = {0};
+    while (in.at < in.end && read_edit(&in, &e) == 0)
+        if (e.kind == PYRI_WIRE_FORGET)
+            return true;
+    return false;
+}
+
 /* Apply a batch; tells whether it made the head. Each edit is at least 12
  * bytes long, so there cannot be many more of them than bytes came in. */
 static int
@@ -277,8 +290,8 @@ end_prepared(pyri_object *o, pyri_bytes id, const pyri_buf *p, bool apply_it)
     return err < 0 ? err : pyri_object_del(o, PREPARED);
 }
 
-int
-pyri_cls_edit(pyri_object *o, pyri_cursor *in, pyri_buf *out)
+static int
+run_edit(pyri_object *o, pyri_cursor *in, bool may_forget)
 {
     pyri_buf p = {0};
     int mode = pyri_cursor_u8(in);
@@ -288,6 +301,8 @@ pyri_cls_edit(pyri_object *o, pyri_cursor *in, pyri_buf *out)
     int err = pyri_cursor_done(in);
     if (err < 0)
         return err;
+    if (!may_forget && forgets(edits))
+        return PYRI_CLS_BAD;
     err = load_prepared(o, &p);
     bool prepared = err == 0;
     bool ours = prepared && memcmp(p.data, id.data, PYRI_CLS_ID) == 0;
@@ -319,4 +334,16 @@ pyri_cls_edit(pyri_object *o, pyri_cursor *in, pyri_buf *out)
 out:
     pyri_buf_fini(&p);
     return err;
+}
+
+int
+pyri_cls_edit(pyri_object *o, pyri_cursor *in, pyri_buf *out)
+{
+    return run_edit(o, in, false);
+}
+
+int
+pyri_cls_forget(pyri_object *o, pyri_cursor *in, pyri_buf *out)
+{
+    return run_edit(o, in, true);
 }

@@ -113,6 +113,7 @@ int pyri_method_run(const pyri_method *m, const pyri_object_ops *ops, void *ctx,
 int pyri_cls_get(pyri_object *o, pyri_cursor *in, pyri_buf *out);
 int pyri_cls_scan(pyri_object *o, pyri_cursor *in, pyri_buf *out);
 int pyri_cls_edit(pyri_object *o, pyri_cursor *in, pyri_buf *out);
+int pyri_cls_forget(pyri_object *o, pyri_cursor *in, pyri_buf *out);
 
 /* heads.c, history.c: version managers */
 int pyri_cls_latest(pyri_object *o, pyri_cursor *in, pyri_buf *out);
@@ -133,6 +134,7 @@ int pyri_cls_bury(pyri_object *o, pyri_cursor *in, pyri_buf *out);
 int pyri_cls_put(pyri_object *o, pyri_cursor *in, pyri_buf *out);
 int pyri_cls_find(pyri_object *o, pyri_cursor *in, pyri_buf *out);
 int pyri_cls_drop(pyri_object *o, pyri_cursor *in, pyri_buf *out);
+int pyri_cls_undo(pyri_object *o, pyri_cursor *in, pyri_buf *out);
 int pyri_cls_list(pyri_object *o, pyri_cursor *in, pyri_buf *out);
 int pyri_cls_count(pyri_object *o, pyri_cursor *in, pyri_buf *out);
 int pyri_cls_sweep(pyri_object *o, pyri_cursor *in, pyri_buf *out);

@@ -22,7 +22,8 @@ add_edit(pyri_buf *b, int kind, const char *key, const char *value,
 }
 
 static int
-edit(memory *m, int mode, uint8_t id, const pyri_buf *edits)
+edit_by(memory *m, const char *name, int mode, uint8_t id,
+        const pyri_buf *edits)
 {
     request q = ask();
     pyri_buf_u8(&q.in, (uint8_t)mode);
@@ -30,9 +31,15 @@ edit(memory *m, int mode, uint8_t id, const pyri_buf *edits)
     pyri_buf_varint(&q.in, edits ? edits->size : 0);
     if (edits)
         pyri_buf_add(&q.in, edits->data, edits->size);
-    int err = call(m, "edit", &q);
+    int err = call(m, name, &q);
     done(&q);
     return err;
+}
+
+static int
+edit(memory *m, int mode, uint8_t id, const pyri_buf *edits)
+{
+    return edit_by(m, "edit", mode, id, edits);
 }
 
 static int
@@ -268,11 +275,11 @@ static int
 drop(memory *m, bool some, uint32_t epoch, const char *key, uint64_t *weight)
 {
     request q = ask();
-    pyri_buf_u8(&q.in, some);
+    pyri_buf_u8(&q.in, 0);
     pyri_buf_u32(&q.in, epoch);
     pyri_buf_varint(&q.in, 1);
     ask_text(&q, key);
-    int err = call(m, "drop", &q);
+    int err = call(m, some ? "undo" : "drop", &q);
     pyri_cursor_take(&q.answer, 16);
     *weight = pyri_cursor_u64(&q.answer);
     done(&q);
@@ -351,6 +358,31 @@ what_is_cancelled_leaves_nothing(void)
     add_edit(&b, PYRI_WIRE_PUT, "k", "v", 0, 0);
     CHECK(edit(&m, PYRI_MODE_PREPARE, 5, &b) == 0 && m.exists);
     CHECK(edit(&m, PYRI_MODE_CANCEL, 5, NULL) == 0 && !m.exists);
+    pyri_buf_fini(&b);
+    memory_remove(&m);
+}
+
+/* So that capabilities can tell writers from those who may forget. */
+static void
+forgetting_has_a_method_of_its_own(void)
+{
+    memory m = new_head();
+    pyri_buf b = {0};
+    uint64_t v, latest;
+    uint32_t epoch;
+    for (int i = 0; i < 2; i++) {
+        CHECK(take(&m, 1, false, &v, &epoch) == 0);
+        CHECK(complete(&m, v, epoch, 1, &latest) == 0);
+    }
+    add_edit(&b, PYRI_WIRE_PUT, "k", "v", 0, 0);
+    add_edit(&b, PYRI_WIRE_FORGET, "", "", 1, 0);
+    CHECK(edit(&m, PYRI_MODE_NOW, 0, &b) == PYRI_CLS_BAD);
+    CHECK(edit(&m, PYRI_MODE_PREPARE, 1, &b) == PYRI_CLS_BAD);
+    CHECK(edit_one(&m, PYRI_WIRE_KEPT, "", "", 1) == 0);
+    CHECK(edit_by(&m, "forget", PYRI_MODE_PREPARE, 1, &b) == 0);
+    CHECK(edit(&m, PYRI_MODE_APPLY, 1, NULL) == 0); /* anyone finishes it */
+    CHECK(edit_one(&m, PYRI_WIRE_KEPT, "", "", 1) == PYRI_CLS_GONE);
+    CHECK(edit_one(&m, PYRI_WIRE_KEPT, "", "", 2) == 0);
     pyri_buf_fini(&b);
     memory_remove(&m);
 }
@@ -529,6 +561,7 @@ TESTS(T(a_take_that_is_repeated_gives_the_same_version),
       T(who_was_fenced_cannot_complete_and_its_successor_can),
       T(versions_publish_in_order),
       T(a_lease_ends_by_the_clock_of_the_object_and_not_before),
+      T(forgetting_has_a_method_of_its_own),
       T(a_transaction_whose_process_is_gone_is_given_up_at_once),
       T(a_session_tells_where_its_process_is_as_long_as_it_lasts),
       T(upkeep_is_seized_from_the_holder_that_is_meant_and_no_other),
