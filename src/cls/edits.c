@@ -193,6 +193,17 @@ edit_version(pyri_object *o, const edit *e)
 }
 
 static int
+set_mark(pyri_object *o, uint64_t mark)
+{
+    pyri_head h;
+    int err = pyri_head_load(o, &h);
+    h.mark = mark;
+    return err == PYRI_CLS_NO_OBJECT ? PYRI_CLS_NONE
+           : err < 0                 ? err
+                                     : pyri_head_save(o, &h);
+}
+
+static int
 apply_one(pyri_object *o, const edit *e)
 {
     pyri_okey note = pyri_okey_of('A', e->version);
@@ -200,6 +211,7 @@ apply_one(pyri_object *o, const edit *e)
     case PYRI_WIRE_ARRAY: return make_head(o, e);
     case PYRI_WIRE_FORGET:
     case PYRI_WIRE_KEPT: return edit_version(o, e);
+    case PYRI_WIRE_MARK: return set_mark(o, e->version);
     case PYRI_WIRE_NOTE:
         return pyri_object_set(o, pyri_okey_bytes(&note), (pyri_bytes){"", 0});
     case PYRI_WIRE_PUT:

@@ -170,6 +170,7 @@ typedef struct pyri_head {
     uint64_t shape[PYRI_HEAD_MAX_DIMS]; /* as of latest */
     uint64_t reserved;     /* version that an import is about to set, or 0 */
     uint32_t reserved_epoch;
+    uint64_t mark;         /* a number that writers look at */
     uint64_t spoiled;      /* up to here, others may have stored nodes of
                               versions that they never completed */
 } pyri_head;

@@ -79,6 +79,7 @@ enum {
     PYRI_WIRE_ARRAY,
     PYRI_WIRE_FORGET,
     PYRI_WIRE_KEPT,
+    PYRI_WIRE_MARK,
     PYRI_WIRE_NOTE /* in the catalog: there is an array of this id */
 };
 

@@ -274,6 +274,8 @@ int pyri_rados_heads(pyri_cluster *s, uint64_t **out, size_t *n);
 
 int pyri_rados_latest(pyri_engine *e, pyri_reader *r, uint64_t array,
                       uint64_t *version, uint64_t *shape);
+int pyri_rados_marked(pyri_engine *e, pyri_reader *r, uint64_t array,
+                      uint64_t *version, uint64_t *shape, uint64_t *mark);
 int pyri_rados_take(pyri_engine *e, const pyri_take *take, pyri_ticket *ticket,
                     pyri_flights *below);
 int pyri_rados_renew(pyri_engine *e, pyri_ticket *ticket);

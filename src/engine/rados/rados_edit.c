@@ -27,7 +27,7 @@ enum { TXN_MS = 10000, PATIENCE_MS = 20000 };
 
 static_assert((int)PYRI_EDIT_PUT == PYRI_WIRE_PUT &&
                   (int)PYRI_EDIT_SAME == PYRI_WIRE_SAME &&
-                  (int)PYRI_EDIT_KEPT == PYRI_WIRE_KEPT,
+                  (int)PYRI_EDIT_MARK == PYRI_WIRE_MARK,
               "kinds of edits are the same on the wire");
 
 /* The edits of one object. */
