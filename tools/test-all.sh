@@ -100,6 +100,9 @@ with_ceph() {
         --class-dir build/test/src/cls || return
     PYR_TEST_STORE=$(tail -n 1 build/test/ceph.log) PYR_TEST_SCALE=small \
         run build/test 6 stores elsewhere || failed=1
+    logbase=patient
+    PYR_TEST_STORE=$(tail -n 1 build/test/ceph.log) PYR_TEST_SCALE=tiny \
+        run build/test 6 patient || failed=1
     jobs=(--num-processes 1)
     logbase=cluster
     PYR_TEST_CEPH=$cluster/c PYR_TEST_SCALE=small \
@@ -187,7 +190,7 @@ stage build/fuzz with_fuzz
 
 say "checking that nothing was left out"
 totals=$("$python" tools/check-skips.py build/test build/test:ceph \
-    build/test:cluster build build/asan build/tsan \
+    build/test:patient build/test:cluster build build/asan build/tsan \
     build/fuzz)
 skips=$?
 echo "$totals" | sed '$d'

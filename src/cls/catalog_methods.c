@@ -105,12 +105,28 @@ pyri_cls_heads(pyri_object *o, pyri_cursor *in, pyri_buf *out)
 
 /* --- sessions ------------------------------------------------------------ */
 
-/* 'S': deadline (8), how many blobs it may have put (8), given up (1). */
+/* 'S': deadline (8), how many blobs it may have put (8), given up (1), and
+ * what tells others on its machine whether its process lives. */
+enum { SESSION_HEAD = 17 };
+
 typedef struct session {
     int64_t deadline_ns;
     uint64_t used;
     bool dead;
+    uint8_t where[PYRI_CLS_WHERE];
+    size_t where_size;
 } session;
+
+static int
+set_where(session *s, pyri_bytes where)
+{
+    if (where.size > sizeof s->where)
+        return PYRI_CLS_BAD;
+    if (where.size)
+        memcpy(s->where, where.data, where.size);
+    s->where_size = where.size;
+    return 0;
+}
 
 static int
 load_session(pyri_object *o, uint64_t number, session *s)
@@ -122,8 +138,10 @@ load_session(pyri_object *o, uint64_t number, session *s)
     s->deadline_ns = (int64_t)pyri_cursor_u64(&c);
     s->used = pyri_cursor_u64(&c);
     s->dead = pyri_cursor_u8(&c);
+    if (err == 0 && c.failed)
+        err = PYRI_CLS_BAD;
     if (err == 0)
-        err = pyri_cursor_done(&c);
+        err = set_where(s, (pyri_bytes){c.at, (size_t)(c.end - c.at)});
     pyri_buf_fini(&b);
     return err;
 }
@@ -132,11 +150,13 @@ static int
 save_session(pyri_object *o, uint64_t number, const session *s)
 {
     pyri_okey key = pyri_okey_of('S', number);
-    uint8_t b[17];
+    uint8_t b[SESSION_HEAD + PYRI_CLS_WHERE];
     pyri_store64(b, (uint64_t)s->deadline_ns);
     pyri_store64(b + 8, s->used);
     b[16] = s->dead;
-    return pyri_object_set(o, pyri_okey_bytes(&key), (pyri_bytes){b, sizeof b});
+    memcpy(b + SESSION_HEAD, s->where, s->where_size);
+    return pyri_object_set(o, pyri_okey_bytes(&key),
+                           (pyri_bytes){b, SESSION_HEAD + s->where_size});
 }
 
 static int
@@ -162,13 +182,15 @@ pyri_cls_session(pyri_object *o, pyri_cursor *in, pyri_buf *out)
     int what = pyri_cursor_u8(in);
     uint64_t number = pyri_cursor_u64(in), used = pyri_cursor_u64(in);
     uint32_t ms = pyri_cursor_u32(in);
+    pyri_bytes where = pyri_cursor_str(in);
     pyri_okey key = pyri_okey_of('S', number);
     int err = pyri_cursor_done(in);
     if (err < 0)
         return err;
     if (what == PYRI_SESSION_NEW) {
         s = (session){.deadline_ns = deadline(o, ms), .used = used};
-        return new_session(o, &s, out);
+        err = set_where(&s, where);
+        return err < 0 ? err : new_session(o, &s, out);
     }
     if (what == PYRI_SESSION_END)
         return pyri_object_del(o, pyri_okey_bytes(&key));
@@ -202,16 +224,20 @@ add_session(void *ctx, pyri_bytes key, pyri_bytes value)
 {
     telling *t = ctx;
     const uint8_t *b = value.data;
-    if (value.size != 17)
+    if (value.size < SESSION_HEAD ||
+        value.size > SESSION_HEAD + PYRI_CLS_WHERE)
         return PYRI_CLS_BAD;
     int err = add_number(t->out, key, value);
     int64_t left = (int64_t)pyri_load64(b) - t->now;
     pyri_buf_u8(t->out, b[16] || left < 0);
     pyri_buf_u64(t->out, left > 0 ? (uint64_t)left / 1000000 : 0);
+    pyri_buf_varint(t->out, value.size - SESSION_HEAD);
+    if (value.size > SESSION_HEAD)
+        pyri_buf_add(t->out, b + SESSION_HEAD, value.size - SESSION_HEAD);
     return err;
 }
 
-/* Number, whether it is dead, how many milliseconds it has left. */
+/* Number, whether it is dead, how many milliseconds it has left, where. */
 int
 pyri_cls_sessions(pyri_object *o, pyri_cursor *in, pyri_buf *out)
 {
@@ -232,8 +258,9 @@ pyri_cls_sessions(pyri_object *o, pyri_cursor *in, pyri_buf *out)
 
 /* --- one at a time ------------------------------------------------------- */
 
-/* Answer: whether it is granted, how often its holder renewed it, and how
- * many milliseconds it has left. */
+/* Answer: whether it is granted, how often its holder renewed it, how many
+ * milliseconds it has left, and who that holder was. To seize it one has to
+ * name the holder that is meant. */
 int
 pyri_cls_lease(pyri_object *o, pyri_cursor *in, pyri_buf *out)
 {
@@ -241,22 +268,30 @@ pyri_cls_lease(pyri_object *o, pyri_cursor *in, pyri_buf *out)
     int what = pyri_cursor_u8(in);
     const uint8_t *owner = pyri_cursor_take(in, PYRI_CLS_ID);
     uint32_t ms = pyri_cursor_u32(in);
+    const uint8_t *from = pyri_cursor_take(in, PYRI_CLS_ID);
+    uint8_t holder[PYRI_CLS_ID] = {0};
     int err = pyri_cursor_done(in);
     if (err < 0)
         return err;
     err = pyri_object_get(o, UPKEEP, &now);
     bool held = err == 0 && now.size == PYRI_CLS_ID + 16;
-    bool ours = held && memcmp(now.data, owner, PYRI_CLS_ID) == 0;
+    if (held)
+        memcpy(holder, now.data, sizeof holder);
+    bool ours = held && memcmp(holder, owner, PYRI_CLS_ID) == 0;
+    bool meant = held && memcmp(holder, from, PYRI_CLS_ID) == 0;
     int64_t until = held ? (int64_t)pyri_load64(now.data + PYRI_CLS_ID) : 0;
     uint64_t count = held ? pyri_load64(now.data + PYRI_CLS_ID + 8) : 0;
     int64_t left = until - pyri_object_now(o);
     pyri_buf_fini(&now);
     if (err < 0 && err != PYRI_CLS_NONE)
         return err;
-    bool granted = what == PYRI_LEASE_TAKE ? ours || left <= 0 : ours;
+    bool granted = what == PYRI_LEASE_TAKE    ? ours || left <= 0
+                   : what == PYRI_LEASE_SEIZE ? ours || left <= 0 || meant
+                                              : ours;
     pyri_buf_u8(out, granted);
     pyri_buf_u64(out, count);
     pyri_buf_u64(out, left > 0 ? (uint64_t)left / 1000000 : 0);
+    pyri_buf_add(out, holder, sizeof holder);
     if (!granted)
         return 0;
     if (what == PYRI_LEASE_GIVE)
@@ -325,13 +360,14 @@ pyri_txn_decide(pyri_object *o, pyri_bytes id)
     return err;
 }
 
-/* Whose time has run out is given up for good. */
+/* Whose time has run out, or who is known to be gone, is given up for good. */
 static int
-judge(pyri_object *o, const pyri_okey *key, pyri_buf *b, pyri_buf *out)
+judge(pyri_object *o, const pyri_okey *key, pyri_buf *b, bool gone,
+      pyri_buf *out)
 {
     bool open = b->size && b->data[0] == OPEN;
-    bool late = open &&
-                pyri_object_now(o) > (int64_t)pyri_load64(b->data + 1);
+    bool late = open && (gone || pyri_object_now(o) >
+                                     (int64_t)pyri_load64(b->data + 1));
     pyri_buf_u8(out, b->size == 0      ? GIVEN_UP
                      : open && !late   ? OPEN
                      : open            ? GIVEN_UP
@@ -366,7 +402,9 @@ pyri_cls_txn(pyri_object *o, pyri_cursor *in, pyri_buf *out)
     else if (err == 0 && what == PYRI_TXN_END)
         err = pyri_object_del(o, pyri_okey_bytes(&key));
     else if (err == 0)
-        err = what == PYRI_TXN_JUDGE ? judge(o, &key, &b, out) : PYRI_CLS_BAD;
+        err = what == PYRI_TXN_JUDGE || what == PYRI_TXN_GIVE_UP
+                  ? judge(o, &key, &b, what == PYRI_TXN_GIVE_UP, out)
+                  : PYRI_CLS_BAD;
     pyri_buf_fini(&b);
     return err;
 }

@@ -273,7 +273,7 @@ call(cls_method_context_t ctx, ceph::bufferlist *in, ceph::bufferlist *out)
     return run(&pyri_methods[N], ctx, in, out);
 }
 
-enum { MOST_METHODS = 40 };
+enum { MOST_METHODS = 64 };
 
 template <size_t N>
 void

@@ -193,6 +193,17 @@ edit_version(pyri_object *o, const edit *e)
 }
 
 static int
+set_mark(pyri_object *o, uint64_t mark)
+{
+    pyri_head h;
+    int err = pyri_head_load(o, &h);
+    h.mark = mark;
+    return err == PYRI_CLS_NO_OBJECT ? PYRI_CLS_NONE
+           : err < 0                 ? err
+                                     : pyri_head_save(o, &h);
+}
+
+static int
 apply_one(pyri_object *o, const edit *e)
 {
     pyri_okey note = pyri_okey_of('A', e->version);
@@ -200,6 +211,7 @@ apply_one(pyri_object *o, const edit *e)
     case PYRI_WIRE_ARRAY: return make_head(o, e);
     case PYRI_WIRE_FORGET:
     case PYRI_WIRE_KEPT: return edit_version(o, e);
+    case PYRI_WIRE_MARK: return set_mark(o, e->version);
     case PYRI_WIRE_NOTE:
         return pyri_object_set(o, pyri_okey_bytes(&note), (pyri_bytes){"", 0});
     case PYRI_WIRE_PUT:
@@ -209,6 +221,19 @@ apply_one(pyri_object *o, const edit *e)
     case PYRI_WIRE_SAME: return edit_record(o, e);
     }
     return PYRI_CLS_BAD;
+}
+
+/* Is a version to be forgotten? That is for those who may, by a method of its
+ * own. */
+static bool
+forgets(pyri_bytes edits)
+{
+    pyri_cursor in = pyri_cursor_of(edits.data, edits.size);
+    edit e = {0};
+    while (in.at < in.end && read_edit(&in, &e) == 0)
+        if (e.kind == PYRI_WIRE_FORGET)
+            return true;
+    return false;
 }
 
 /* Apply a batch; tells whether it made the head. Each edit is at least 12
@@ -277,8 +302,8 @@ end_prepared(pyri_object *o, pyri_bytes id, const pyri_buf *p, bool apply_it)
     return err < 0 ? err : pyri_object_del(o, PREPARED);
 }
 
-int
-pyri_cls_edit(pyri_object *o, pyri_cursor *in, pyri_buf *out)
+static int
+run_edit(pyri_object *o, pyri_cursor *in, bool may_forget)
 {
     pyri_buf p = {0};
     int mode = pyri_cursor_u8(in);
@@ -288,6 +313,8 @@ pyri_cls_edit(pyri_object *o, pyri_cursor *in, pyri_buf *out)
     int err = pyri_cursor_done(in);
     if (err < 0)
         return err;
+    if (!may_forget && forgets(edits))
+        return PYRI_CLS_BAD;
     err = load_prepared(o, &p);
     bool prepared = err == 0;
     bool ours = prepared && memcmp(p.data, id.data, PYRI_CLS_ID) == 0;
@@ -319,4 +346,16 @@ pyri_cls_edit(pyri_object *o, pyri_cursor *in, pyri_buf *out)
 out:
     pyri_buf_fini(&p);
     return err;
+}
+
+int
+pyri_cls_edit(pyri_object *o, pyri_cursor *in, pyri_buf *out)
+{
+    return run_edit(o, in, false);
+}
+
+int
+pyri_cls_forget(pyri_object *o, pyri_cursor *in, pyri_buf *out)
+{
+    return run_edit(o, in, true);
 }

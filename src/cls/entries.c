@@ -229,13 +229,13 @@ pyri_cls_find(pyri_object *o, pyri_cursor *in, pyri_buf *out)
     return err;
 }
 
-/* Remove entries, all or those of one epoch; tells what that came to. An
- * object that becomes empty goes, too. */
-int
-pyri_cls_drop(pyri_object *o, pyri_cursor *in, pyri_buf *out)
+/* Remove entries, all or, if `some`, those of one epoch; tells what that came
+ * to. An object that becomes empty goes, too. */
+static int
+remove_entries(pyri_object *o, pyri_cursor *in, bool some, pyri_buf *out)
 {
     totals t, went = {0, 0, 0};
-    bool closed = false, some = pyri_cursor_u8(in);
+    bool closed = false;
     uint32_t epoch = pyri_cursor_u32(in);
     uint64_t n = pyri_cursor_varint(in);
     int err = load_totals(o, &t);
@@ -273,6 +273,21 @@ pyri_cls_drop(pyri_object *o, pyri_cursor *in, pyri_buf *out)
         return 0;
     return t.count == 0 && !closed ? pyri_object_remove(o)
                                    : save_totals(o, &t);
+}
+
+int
+pyri_cls_drop(pyri_object *o, pyri_cursor *in, pyri_buf *out)
+{
+    pyri_cursor_u8(in); /* how they are put, which is nothing to us */
+    return remove_entries(o, in, false, out);
+}
+
+/* What a writer stored whose version went to another. */
+int
+pyri_cls_undo(pyri_object *o, pyri_cursor *in, pyri_buf *out)
+{
+    pyri_cursor_u8(in);
+    return remove_entries(o, in, true, out);
 }
 
 typedef struct page {

@@ -2,7 +2,7 @@
  * cls/heads.c - the version manager of an array: one object, its head.
  *
  *   "@H"         newest published version and its shape, the next version to
- *                give, the epoch
+ *                give, the epoch, the mark
  *   'F' VERSION  a version in flight: whose it is (an id that begins with the
  *                writer's session), until when, its claim
  *   'V' VERSION  a complete version: the id of its completion, its record
@@ -24,7 +24,7 @@
 
 #include <string.h>
 
-enum { HEAD_FORMAT = 1 };
+enum { HEAD_FORMAT = 2 }; /* the first had no mark */
 
 static const pyri_bytes HEAD = {"@H", 2};
 
@@ -40,17 +40,18 @@ pyri_head_load(pyri_object *o, pyri_head *h)
         err = PYRI_CLS_NO_OBJECT;
     if (err == 0) {
         pyri_cursor c = pyri_cursor_of(bytes.data, bytes.size);
-        bool known = pyri_cursor_u8(&c) == HEAD_FORMAT;
+        int format = pyri_cursor_u8(&c);
         h->latest = pyri_cursor_u64(&c);
         h->next = pyri_cursor_u64(&c);
         h->epoch = pyri_cursor_u32(&c);
         h->reserved = pyri_cursor_u64(&c);
         h->reserved_epoch = pyri_cursor_u32(&c);
         h->spoiled = pyri_cursor_u64(&c);
+        h->mark = format == 1 ? 0 : pyri_cursor_u64(&c);
         h->ndim = pyri_cursor_u8(&c);
         for (int d = 0; d < h->ndim && d < PYRI_HEAD_MAX_DIMS; d++)
             h->shape[d] = pyri_cursor_u64(&c);
-        if (!known || h->ndim < 1 || h->ndim > PYRI_HEAD_MAX_DIMS ||
+        if (format < 1 || format > HEAD_FORMAT || h->ndim < 1 || h->ndim > PYRI_HEAD_MAX_DIMS ||
             h->next <= h->latest || pyri_cursor_done(&c) < 0)
             err = PYRI_CLS_BAD;
     }
@@ -93,6 +94,7 @@ pyri_head_save(pyri_object *o, const pyri_head *h)
     pyri_buf_u64(&b, h->reserved);
     pyri_buf_u32(&b, h->reserved_epoch);
     pyri_buf_u64(&b, h->spoiled);
+    pyri_buf_u64(&b, h->mark);
     pyri_buf_u8(&b, (uint8_t)h->ndim);
     add_shape(&b, h, h->shape);
     return save(o, HEAD, &b);
@@ -108,6 +110,7 @@ pyri_cls_latest(pyri_object *o, pyri_cursor *in, pyri_buf *out)
         return err;
     pyri_buf_u64(out, h.latest);
     pyri_buf_u64(out, h.next);
+    pyri_buf_u64(out, h.mark);
     pyri_buf_u8(out, (uint8_t)h.ndim);
     add_shape(out, &h, h.shape);
     return record ? pyri_head_tell(o, &h, h.latest, out) : 0;

@@ -116,6 +116,7 @@ int pyri_method_run(const pyri_method *m, const pyri_object_ops *ops, void *ctx,
 int pyri_cls_get(pyri_object *o, pyri_cursor *in, pyri_buf *out);
 int pyri_cls_scan(pyri_object *o, pyri_cursor *in, pyri_buf *out);
 int pyri_cls_edit(pyri_object *o, pyri_cursor *in, pyri_buf *out);
+int pyri_cls_forget(pyri_object *o, pyri_cursor *in, pyri_buf *out);
 
 /* heads.c, history.c: version managers */
 int pyri_cls_latest(pyri_object *o, pyri_cursor *in, pyri_buf *out);
@@ -136,6 +137,7 @@ int pyri_cls_bury(pyri_object *o, pyri_cursor *in, pyri_buf *out);
 int pyri_cls_put(pyri_object *o, pyri_cursor *in, pyri_buf *out);
 int pyri_cls_find(pyri_object *o, pyri_cursor *in, pyri_buf *out);
 int pyri_cls_drop(pyri_object *o, pyri_cursor *in, pyri_buf *out);
+int pyri_cls_undo(pyri_object *o, pyri_cursor *in, pyri_buf *out);
 int pyri_cls_list(pyri_object *o, pyri_cursor *in, pyri_buf *out);
 int pyri_cls_count(pyri_object *o, pyri_cursor *in, pyri_buf *out);
 int pyri_cls_sweep(pyri_object *o, pyri_cursor *in, pyri_buf *out);
@@ -171,6 +173,7 @@ typedef struct pyri_head {
     uint64_t shape[PYRI_HEAD_MAX_DIMS]; /* as of latest */
     uint64_t reserved;     /* version that an import is about to set, or 0 */
     uint32_t reserved_epoch;
+    uint64_t mark;         /* a number that writers look at */
     uint64_t spoiled;      /* up to here, others may have stored nodes of
                               versions that they never completed */
 } pyri_head;

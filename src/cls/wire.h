@@ -19,14 +19,15 @@
 #define PYRI_CLS_NAME "pyramid"
 
 enum {
-    PYRI_CLS_VERSION = 2, /* of the class; engine and class must agree */
+    PYRI_CLS_VERSION = 3, /* of the class; engine and class must agree */
     PYRI_WIRE = 1,        /* first byte of each request */
     PYRI_CLS_PAGE = 1 << 20, /* bytes of an answer, beyond one whole item */
     PYRI_CLS_ITEMS = 1000,   /* items of a page (an OSD gives 1024 at once) */
     PYRI_CLS_BATCH = 4096,   /* entries of a request that stores */
     PYRI_CLS_FLIGHTS = 65536, /* versions of an array in flight */
     PYRI_CLS_MAX_KEY = 512,
-    PYRI_CLS_ID = 16          /* bytes of random ids */
+    PYRI_CLS_ID = 16,         /* bytes of random ids */
+    PYRI_CLS_WHERE = 64       /* of what a session says of its process */
 };
 
 /* Functions of cells: what an OSD does in one call. An object holds the blob
@@ -78,6 +79,7 @@ enum {
     PYRI_WIRE_ARRAY,
     PYRI_WIRE_FORGET,
     PYRI_WIRE_KEPT,
+    PYRI_WIRE_MARK,
     PYRI_WIRE_NOTE /* in the catalog: there is an array of this id */
 };
 
@@ -94,7 +96,9 @@ enum { PYRI_V_PUBLISHED = 1, PYRI_V_FOUND = 2, PYRI_V_FORGOTTEN = 4 };
 enum { PYRI_F_COMPLETE = 1, PYRI_F_DEAD = 2 };
 enum { PYRI_SESSION_NEW, PYRI_SESSION_RENEW, PYRI_SESSION_END,
        PYRI_SESSION_EXPIRE };
-enum { PYRI_TXN_BEGIN, PYRI_TXN_END, PYRI_TXN_JUDGE };
-enum { PYRI_LEASE_TAKE, PYRI_LEASE_RENEW, PYRI_LEASE_GIVE };
+enum { PYRI_TXN_BEGIN, PYRI_TXN_END, PYRI_TXN_JUDGE,
+       PYRI_TXN_GIVE_UP /* judge; who began it is known to be gone */ };
+enum { PYRI_LEASE_TAKE, PYRI_LEASE_RENEW, PYRI_LEASE_GIVE,
+       PYRI_LEASE_SEIZE /* from a holder that is known to be gone */ };
 
 #endif

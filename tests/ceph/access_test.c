@@ -96,6 +96,111 @@ a_reader_reads_and_changes_nothing(void)
     tear_down();
 }
 
+static int
+count_change(void *ctx, const pyr_change *c)
+{
+    *(uint64_t *)ctx += c->version > 0;
+    return 0;
+}
+
+/* All that only looks. */
+static void
+looks_at_everything(pyr_store *s, pyr_array *a, uint64_t versions,
+                    uint64_t arrays)
+{
+    pyr_stats stats = {0};
+    pyr_status status;
+    pyr_version changed = 0;
+    uint64_t n = 0;
+    unsigned char digest[16];
+    int known;
+    OK(pyr_read(a, PYR_LATEST, zero, whole, got));
+    OK(pyr_stat(a, PYR_LATEST, zero, whole, 0, &stats));
+    CHECK(stats.count == (uint64_t)SIDE * SIDE);
+    OK(pyr_history(a, 1, PYR_LATEST, count_change, &n));
+    CHECK(n == versions);
+    OK(pyr_last_change(a, PYR_LATEST, zero, whole, &changed));
+    CHECK(changed == versions);
+    OK(pyr_digest(a, PYR_LATEST, digest, &known));
+    OK(pyr_store_status(s, &status, NULL, NULL));
+    check_health(s, arrays);
+}
+
+static void
+a_reader_sees_everything(void)
+{
+    char theirs[4400];
+    pyr_store *s = NULL;
+    pyr_array *a = NULL;
+    if (!cluster_dir())
+        SKIP("no cluster");
+    set_up();
+    OK(pyr_compute(array, PYR_LATEST, zero, whole, "x + 1", NULL));
+    OK(pyr_tag(array, "second", 2));
+    cluster_url_with(url, "user", "reader", theirs, sizeof theirs);
+    OK(pyr_open(theirs, PYR_OPEN_READONLY, &s));
+    OK(pyr_array_open(s, "a", &a));
+    looks_at_everything(s, a, 2, 1);
+    pyr_version second = 0;
+    OK(pyr_tag_version(a, "second", &second));
+    CHECK(second == 2);
+    pyr_array_close(a);
+    pyr_close(s);
+    tear_down();
+}
+
+/* With the methods that docs/ceph.md lists for writers, and no others. */
+static void
+a_writer_writes_and_takes_nothing_away(void)
+{
+    char theirs[4400];
+    pyr_store *s = NULL;
+    pyr_array *a = NULL, *b = NULL;
+    pyr_reclaimed freed;
+    pyr_repaired repaired;
+    uint64_t more[2] = {SIDE + CHUNK, SIDE};
+    if (!cluster_dir())
+        SKIP("no cluster");
+    set_up();
+    cluster_url_with(url, "user", "writer", theirs, sizeof theirs);
+    OK(pyr_open(theirs, 0, &s));
+    OK(pyr_array_open(s, "a", &a));
+    OK(pyr_write(a, zero, whole, cells, NULL));
+    OK(pyr_compute(a, PYR_LATEST, zero, whole, "x + 1", NULL));
+    OK(pyr_tag(a, "third", 3));
+    OK(pyr_untag(a, "third"));
+    OK(pyr_set_attributes(a, "{\"by\": \"a writer\"}"));
+    OK(pyr_clone(a, 1, "b", &b));
+    OK(pyr_write(b, zero, whole, cells, NULL));
+    looks_at_everything(s, a, 3, 2);
+    OK(pyr_resize(a, more, NULL));
+    REFUSED(pyr_forget(a, 1, 1, 1, 0, NULL));
+    REFUSED(pyr_reclaim(s, NULL, &freed));
+    REFUSED(pyr_repair(s, &(pyr_verify_spec){0}, &repaired));
+    pyr_array_close(b);
+    pyr_array_close(a);
+    pyr_close(s);
+    tear_down();
+}
+
+static void
+an_administrator_forgets_reclaims_and_repairs(void)
+{
+    uint64_t n = 0;
+    pyr_reclaimed freed = {0};
+    pyr_repaired repaired = {0};
+    set_up();
+    OK(pyr_write(array, zero, whole, cells, NULL));
+    OK(pyr_forget(array, 1, 1, 1, 0, &n));
+    CHECK(n == 1);
+    OK(pyr_reclaim(store, NULL, &freed));
+    CHECK(freed.bytes > sizeof cells / 2);
+    OK(pyr_repair(store, &(pyr_verify_spec){0}, &repaired));
+    OK(pyr_read(array, 2, zero, whole, got));
+    CHECK(memcmp(got, cells, sizeof got) == 0);
+    tear_down();
+}
+
 static void
 a_user_of_another_namespace_sees_nothing(void)
 {
@@ -162,7 +267,9 @@ computing_moves_no_cells_to_or_from_the_client(void)
     tear_down();
 }
 
-TESTS(T(a_reader_reads_and_changes_nothing),
+TESTS(T(a_reader_reads_and_changes_nothing), T(a_reader_sees_everything),
+      T(a_writer_writes_and_takes_nothing_away),
+      T(an_administrator_forgets_reclaims_and_repairs),
       T(a_user_of_another_namespace_sees_nothing),
       T(copies_between_files_and_here_are_the_same),
       T(computing_moves_no_cells_to_or_from_the_client))

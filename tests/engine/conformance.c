@@ -107,6 +107,7 @@ static const check_case lasting_engines[] = {
     T(many_processes_take_and_complete_at_once),
     T(many_processes_put_and_get_blobs_at_once),
     T(a_writer_whose_process_was_killed_is_dead),
+    T(a_death_on_this_machine_shows_at_the_first_look),
     T(those_who_wait_in_another_process_are_woken),
     T(upkeep_ends_when_its_process_is_killed),
     T(upkeep_ends_though_a_child_lives_on),

@@ -166,6 +166,28 @@ a_writer_whose_process_was_killed_is_dead(void)
     munmap(ticket, sizeof *ticket);
 }
 
+/* Neither a lease nor any silence is waited for. */
+static void
+a_death_on_this_machine_shows_at_the_first_look(void)
+{
+    pyri_ticket *ticket = mmap(NULL, sizeof *ticket, PROT_READ | PROT_WRITE,
+                               MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    REQUIRE(ticket != MAP_FAILED);
+    pyri_engine *e = fresh_with_lease(3600000);
+    make_array(e, ARRAY, 0);
+    pyri_engine_close(e);
+    int status;
+    pid_t pid = start_process(process_take_and_die, 0, ticket);
+    REQUIRE(pid > 0 && waitpid(pid, &status, 0) == pid);
+    REQUIRE(WIFSIGNALED(status) && ticket->version == 1);
+    e = open_as(0, 0);
+    pyri_flights all = flights(e);
+    CHECK(all.n == 1 && all.list[0].dead);
+    pyri_flights_fini(&all);
+    pyri_engine_close(e);
+    munmap(ticket, sizeof *ticket);
+}
+
 /* A process waits for a version that its parent completes. */
 static int
 process_wait(pyri_engine *e, int number, void *shared)

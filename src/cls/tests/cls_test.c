@@ -22,7 +22,8 @@ add_edit(pyri_buf *b, int kind, const char *key, const char *value,
 }
 
 static int
-edit(memory *m, int mode, uint8_t id, const pyri_buf *edits)
+edit_by(memory *m, const char *name, int mode, uint8_t id,
+        const pyri_buf *edits)
 {
     request q = ask();
     pyri_buf_u8(&q.in, (uint8_t)mode);
@@ -30,9 +31,15 @@ edit(memory *m, int mode, uint8_t id, const pyri_buf *edits)
     pyri_buf_varint(&q.in, edits ? edits->size : 0);
     if (edits)
         pyri_buf_add(&q.in, edits->data, edits->size);
-    int err = call(m, "edit", &q);
+    int err = call(m, name, &q);
     done(&q);
     return err;
+}
+
+static int
+edit(memory *m, int mode, uint8_t id, const pyri_buf *edits)
+{
+    return edit_by(m, "edit", mode, id, edits);
 }
 
 static int
@@ -268,11 +275,11 @@ static int
 drop(memory *m, bool some, uint32_t epoch, const char *key, uint64_t *weight)
 {
     request q = ask();
-    pyri_buf_u8(&q.in, some);
+    pyri_buf_u8(&q.in, 0);
     pyri_buf_u32(&q.in, epoch);
     pyri_buf_varint(&q.in, 1);
     ask_text(&q, key);
-    int err = call(m, "drop", &q);
+    int err = call(m, some ? "undo" : "drop", &q);
     pyri_cursor_take(&q.answer, 16);
     *weight = pyri_cursor_u64(&q.answer);
     done(&q);
@@ -355,6 +362,31 @@ what_is_cancelled_leaves_nothing(void)
     memory_remove(&m);
 }
 
+/* So that capabilities can tell writers from those who may forget. */
+static void
+forgetting_has_a_method_of_its_own(void)
+{
+    memory m = new_head();
+    pyri_buf b = {0};
+    uint64_t v, latest;
+    uint32_t epoch;
+    for (int i = 0; i < 2; i++) {
+        CHECK(take(&m, 1, false, &v, &epoch) == 0);
+        CHECK(complete(&m, v, epoch, 1, &latest) == 0);
+    }
+    add_edit(&b, PYRI_WIRE_PUT, "k", "v", 0, 0);
+    add_edit(&b, PYRI_WIRE_FORGET, "", "", 1, 0);
+    CHECK(edit(&m, PYRI_MODE_NOW, 0, &b) == PYRI_CLS_BAD);
+    CHECK(edit(&m, PYRI_MODE_PREPARE, 1, &b) == PYRI_CLS_BAD);
+    CHECK(edit_one(&m, PYRI_WIRE_KEPT, "", "", 1) == 0);
+    CHECK(edit_by(&m, "forget", PYRI_MODE_PREPARE, 1, &b) == 0);
+    CHECK(edit(&m, PYRI_MODE_APPLY, 1, NULL) == 0); /* anyone finishes it */
+    CHECK(edit_one(&m, PYRI_WIRE_KEPT, "", "", 1) == PYRI_CLS_GONE);
+    CHECK(edit_one(&m, PYRI_WIRE_KEPT, "", "", 2) == 0);
+    pyri_buf_fini(&b);
+    memory_remove(&m);
+}
+
 static int
 txn(memory *m, int what, uint8_t id, uint8_t *answer)
 {
@@ -383,6 +415,114 @@ a_transaction_that_was_given_up_cannot_commit(void)
     m.now += LEASE_MS * 1000000ll + 1;
     CHECK(edit(&m, PYRI_MODE_COMMIT, 2, NULL) == 0); /* nobody minded */
     CHECK(txn(&m, PYRI_TXN_JUDGE, 2, &verdict) == 0 && verdict == 1);
+    memory_remove(&m);
+}
+
+static void
+a_transaction_whose_process_is_gone_is_given_up_at_once(void)
+{
+    memory m = {.now = 1};
+    uint8_t verdict;
+    CHECK(txn(&m, PYRI_TXN_BEGIN, 1, &verdict) == 0);
+    CHECK(txn(&m, PYRI_TXN_GIVE_UP, 1, &verdict) == 0 && verdict == 2);
+    CHECK(edit(&m, PYRI_MODE_COMMIT, 1, NULL) == PYRI_CLS_FENCED);
+    CHECK(txn(&m, PYRI_TXN_BEGIN, 2, &verdict) == 0);
+    CHECK(edit(&m, PYRI_MODE_COMMIT, 2, NULL) == 0);
+    CHECK(txn(&m, PYRI_TXN_GIVE_UP, 2, &verdict) == 0 && verdict == 1);
+    memory_remove(&m);
+}
+
+/* --- who is there -------------------------------------------------------- */
+
+static int
+session(memory *m, int what, uint64_t number, const char *where,
+        uint64_t *answer)
+{
+    request q = ask();
+    pyri_buf_u8(&q.in, (uint8_t)what);
+    pyri_buf_u64(&q.in, number);
+    pyri_buf_u64(&q.in, 7);
+    pyri_buf_u32(&q.in, LEASE_MS);
+    ask_text(&q, where);
+    int err = call(m, "session", &q);
+    if (answer)
+        *answer = pyri_cursor_u64(&q.answer);
+    done(&q);
+    return err;
+}
+
+/* What the list says of the place of a session; it has to be the first. */
+static bool
+is_at(memory *m, uint64_t number, const char *where)
+{
+    request q = ask();
+    pyri_buf_u64(&q.in, number - 1);
+    pyri_buf_u8(&q.in, 0);
+    CHECK(call(m, "sessions", &q) == 0);
+    CHECK(pyri_cursor_u8(&q.answer) == PYRI_PAGE_ITEM);
+    CHECK(pyri_cursor_u64(&q.answer) == number);
+    pyri_cursor_take(&q.answer, 1 + 8);
+    pyri_bytes got = pyri_cursor_str(&q.answer);
+    bool same = !q.answer.failed && got.size == strlen(where) &&
+                memcmp(got.data, where, got.size) == 0;
+    done(&q);
+    return same;
+}
+
+static void
+a_session_tells_where_its_process_is_as_long_as_it_lasts(void)
+{
+    memory m = {.now = 1};
+    uint64_t a = 0, b = 0;
+    char longest[PYRI_CLS_WHERE + 2];
+    memset(longest, 'x', sizeof longest);
+    longest[PYRI_CLS_WHERE + 1] = 0;
+    CHECK(session(&m, PYRI_SESSION_NEW, 0, longest, &a) == PYRI_CLS_BAD);
+    longest[PYRI_CLS_WHERE] = 0;
+    CHECK(session(&m, PYRI_SESSION_NEW, 0, longest, &a) == 0);
+    CHECK(session(&m, PYRI_SESSION_NEW, 0, "", &b) == 0 && b != a);
+    CHECK(session(&m, PYRI_SESSION_RENEW, a, "", NULL) == 0);
+    CHECK(session(&m, PYRI_SESSION_RENEW, b, "", NULL) == 0);
+    CHECK(is_at(&m, a, longest) && is_at(&m, b, ""));
+    m.now += LEASE_MS * 1000000ll + 1;
+    CHECK(session(&m, PYRI_SESSION_EXPIRE, a, "", NULL) == 0);
+    CHECK(is_at(&m, a, longest));
+    CHECK(session(&m, PYRI_SESSION_RENEW, a, "", NULL) == PYRI_CLS_FENCED);
+    memory_remove(&m);
+}
+
+/* Asks for the lease of upkeep; who had it before, or 0. */
+static bool
+lease(memory *m, int what, uint8_t id, uint8_t from, uint8_t *holder)
+{
+    request q = ask();
+    pyri_buf_u8(&q.in, (uint8_t)what);
+    ask_id(&q, id);
+    pyri_buf_u32(&q.in, LEASE_MS);
+    ask_id(&q, from);
+    CHECK(call(m, "lease", &q) == 0);
+    bool granted = pyri_cursor_u8(&q.answer);
+    pyri_cursor_take(&q.answer, 8 + 8);
+    *holder = pyri_cursor_u8(&q.answer);
+    CHECK(!q.answer.failed);
+    done(&q);
+    return granted;
+}
+
+static void
+upkeep_is_seized_from_the_holder_that_is_meant_and_no_other(void)
+{
+    memory m = {.now = 1};
+    uint8_t holder;
+    CHECK(lease(&m, PYRI_LEASE_TAKE, 1, 0, &holder) && holder == 0);
+    CHECK(!lease(&m, PYRI_LEASE_TAKE, 2, 0, &holder) && holder == 1);
+    CHECK(!lease(&m, PYRI_LEASE_SEIZE, 2, 3, &holder) && holder == 1);
+    CHECK(lease(&m, PYRI_LEASE_SEIZE, 2, 1, &holder) && holder == 1);
+    CHECK(!lease(&m, PYRI_LEASE_SEIZE, 3, 1, &holder) && holder == 2);
+    CHECK(!lease(&m, PYRI_LEASE_RENEW, 1, 0, &holder) && holder == 2);
+    CHECK(!lease(&m, PYRI_LEASE_GIVE, 1, 0, &holder) && holder == 2);
+    CHECK(lease(&m, PYRI_LEASE_GIVE, 2, 0, &holder));
+    CHECK(lease(&m, PYRI_LEASE_TAKE, 3, 0, &holder) && holder == 0);
     memory_remove(&m);
 }
 
@@ -421,6 +561,10 @@ TESTS(T(a_take_that_is_repeated_gives_the_same_version),
       T(who_was_fenced_cannot_complete_and_its_successor_can),
       T(versions_publish_in_order),
       T(a_lease_ends_by_the_clock_of_the_object_and_not_before),
+      T(forgetting_has_a_method_of_its_own),
+      T(a_transaction_whose_process_is_gone_is_given_up_at_once),
+      T(a_session_tells_where_its_process_is_as_long_as_it_lasts),
+      T(upkeep_is_seized_from_the_holder_that_is_meant_and_no_other),
       T(a_version_that_another_reserved_is_contested),
       T(an_entry_of_a_later_epoch_wins_in_whatever_order_they_come),
       T(an_undo_takes_away_ones_own_entries_only),

@@ -238,6 +238,7 @@ const pyri_engine_ops pyri_engine_rados = {
     .reduce = pyri_rados_reduce,
     .tally = pyri_rados_tally,
     .latest = pyri_rados_latest,
+    .marked = pyri_rados_marked,
     .take = pyri_rados_take,
     .renew = pyri_rados_renew,
     .flights = pyri_rados_flights,

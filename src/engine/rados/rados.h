@@ -241,6 +241,15 @@ uint64_t pyri_sessions_alive(pyri_cluster *s);
 /* Which of these sessions belong to a process that lives? */
 int pyri_sessions_there(pyri_cluster *s, const uint64_t *numbers, size_t n,
                         bool *there);
+/* Has the process ended that made this id, by pyri_session_id()? */
+int pyri_session_ended(pyri_cluster *s, const uint8_t id[PYRI_CLS_ID],
+                       bool *ended);
+
+enum { PYRI_WHEREABOUTS = 28 };
+/* What tells this process from all others; false if the system does not say. */
+bool pyri_whereabouts_own(uint8_t out[PYRI_WHEREABOUTS]);
+/* Has that process ended, certainly? */
+bool pyri_whereabouts_gone(pyri_bytes of);
 
 /* --- records (rados_records.c, rados_edit.c) ----------------------------- */
 
@@ -265,6 +274,8 @@ int pyri_rados_heads(pyri_cluster *s, uint64_t **out, size_t *n);
 
 int pyri_rados_latest(pyri_engine *e, pyri_reader *r, uint64_t array,
                       uint64_t *version, uint64_t *shape);
+int pyri_rados_marked(pyri_engine *e, pyri_reader *r, uint64_t array,
+                      uint64_t *version, uint64_t *shape, uint64_t *mark);
 int pyri_rados_take(pyri_engine *e, const pyri_take *take, pyri_ticket *ticket,
                     pyri_flights *below);
 int pyri_rados_renew(pyri_engine *e, pyri_ticket *ticket);

@@ -380,29 +380,51 @@ await_own(pyri_cluster *s, const pyri_blob_get *g)
     return outside ? fail_range(g) : 0;
 }
 
-static int
-start_get(fetches *f, pyri_reader *r, pyri_blob_get *g)
+/* Does a range begin where the one before it ends? Then they are read as one,
+ * as the head and the cells of a fragment are. */
+static bool
+goes_on(const pyri_blob_get *g)
 {
-    uint64_t end;
-    int err = 0;
-    if (!pyri_add64(g->offset, g->size, &end) ||
-        end > (g->ref.b ? PART : MOST_BYTES))
-        return fail_range(g);
-    if ((err = await_own(f->s, g)) < 0)
-        return err;
-    uint8_t *to = g->room ? g->room : pyri_rados_keep(r, (size_t)g->size + 1);
-    if (!to)
-        return pyri_fail_nomem("a blob");
-    for (uint64_t at = g->offset; at < end && err == 0;) {
-        uint64_t next = pyri_min64((at / PART + 1) * PART, end);
-        err = read_part(f, g, at, (size_t)(next - at), to + (at - g->offset));
-        at = next;
-    }
-    g->data = to;
+    return !g[0].room && !g[1].room && g[0].ref.a == g[1].ref.a &&
+           g[0].ref.b == g[1].ref.b && g[1].offset >= g[0].offset &&
+           g[1].offset - g[0].offset == g[0].size;
+}
+
+static void
+set_got(pyri_blob_get *g, const uint8_t *data)
+{
+    g->data = data;
     g->later = false; /* all of it is here */
     g->seen = NULL;
     g->seen_first = 0;
     g->trusted = false;
+}
+
+/* Start what is to be read of n ranges that follow each other. */
+static int
+start_get(fetches *f, pyri_reader *r, pyri_blob_get *g, size_t n)
+{
+    pyri_blob_get all = g[0];
+    uint64_t end;
+    int err = 0;
+    for (size_t i = 1; i < n; i++)
+        if (!pyri_add64(all.size, g[i].size, &all.size))
+            return fail_range(&g[i]);
+    if (!pyri_add64(all.offset, all.size, &end) ||
+        end > (all.ref.b ? PART : MOST_BYTES))
+        return fail_range(&all);
+    if ((err = await_own(f->s, &all)) < 0)
+        return err;
+    uint8_t *to = g->room ? g->room : pyri_rados_keep(r, (size_t)all.size + 1);
+    if (!to)
+        return pyri_fail_nomem("a blob");
+    for (uint64_t at = all.offset; at < end && err == 0;) {
+        uint64_t next = pyri_min64((at / PART + 1) * PART, end);
+        err = read_part(f, g, at, (size_t)(next - at), to + (at - g->offset));
+        at = next;
+    }
+    for (size_t i = 0; i < n; i++)
+        set_got(&g[i], to + (g[i].offset - all.offset));
     return err;
 }
 
@@ -412,8 +434,11 @@ pyri_rados_get_blobs(pyri_engine *e, pyri_reader *r, pyri_blob_get *gets,
 {
     fetches f = {.s = pyri_cluster_of(e)};
     int err = pyri_cluster_check(f.s);
-    for (size_t i = 0; i < n && err == 0 && f.err == 0; i++)
-        err = start_get(&f, r, &gets[i]);
+    for (size_t i = 0, end; i < n && err == 0 && f.err == 0; i = end) {
+        for (end = i + 1; end < n && goes_on(&gets[end - 1]); end++)
+            ;
+        err = start_get(&f, r, &gets[i], end - i);
+    }
     drain(&f, 0);
     return err < 0 ? err : f.err;
 }

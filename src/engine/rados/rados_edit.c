@@ -10,8 +10,8 @@
  *
  * Who dies before the commit has changed nothing that others can see; who dies
  * after it has changed everything: whoever meets what was prepared asks the
- * catalog, and finishes or undoes it. One that takes too long is given up, and
- * cannot commit any more.
+ * catalog, and finishes or undoes it. One that takes too long, or whose process
+ * has ended, is given up, and cannot commit any more.
  */
 #include "engine/rados/rados.h"
 
@@ -27,13 +27,14 @@ enum { TXN_MS = 10000, PATIENCE_MS = 20000 };
 
 static_assert((int)PYRI_EDIT_PUT == PYRI_WIRE_PUT &&
                   (int)PYRI_EDIT_SAME == PYRI_WIRE_SAME &&
-                  (int)PYRI_EDIT_KEPT == PYRI_WIRE_KEPT,
+                  (int)PYRI_EDIT_MARK == PYRI_WIRE_MARK,
               "kinds of edits are the same on the wire");
 
 /* The edits of one object. */
 typedef struct part {
     pyri_home home;
     pyri_buf edits;
+    bool forgets; /* which not everybody may do */
 } part;
 
 typedef struct batch {
@@ -48,14 +49,15 @@ typedef struct batch {
 
 static void
 edit_call(pyri_call *c, pyri_home home, int mode, const uint8_t *id,
-          const pyri_buf *edits)
+          const part *p)
 {
+    const pyri_buf *edits = p ? &p->edits : NULL;
     char oid[PYRI_RADOS_OID];
     if (home.head)
         pyri_rados_head_oid(oid, home.array);
     else
         strcpy(oid, PYRI_RADOS_CATALOG);
-    pyri_call_begin(c, "edit", true, oid);
+    pyri_call_begin(c, p && p->forgets ? "forget" : "edit", true, oid);
     pyri_buf_u8(&c->in, (uint8_t)mode);
     pyri_buf_add(&c->in, id, PYRI_CLS_ID);
     pyri_buf_varint(&c->in, edits ? edits->size : 0);
@@ -65,10 +67,10 @@ edit_call(pyri_call *c, pyri_home home, int mode, const uint8_t *id,
 
 static int
 edit_object(pyri_cluster *s, pyri_home home, int mode, const uint8_t *id,
-            const pyri_buf *edits)
+            const part *p)
 {
     pyri_call c;
-    edit_call(&c, home, mode, id, edits);
+    edit_call(&c, home, mode, id, p);
     int err = pyri_call_run(s, &c);
     pyri_call_fini(&c);
     return err;
@@ -91,6 +93,17 @@ txn_call(pyri_cluster *s, int what, const uint8_t *id, const pyri_buf *parts,
         *answer = pyri_cursor_u8(&c.answer);
     pyri_call_fini(&c);
     return err;
+}
+
+/* How did it end? 0: it is on its way; 1: it is decided; 2: given up. */
+static int
+judge(pyri_cluster *s, const uint8_t *id, uint8_t *verdict)
+{
+    bool ended = false;
+    int err = txn_call(s, PYRI_TXN_JUDGE, id, NULL, verdict);
+    if (err == 0 && *verdict == 0)
+        err = pyri_session_ended(s, id, &ended) < 0 ? -EIO : 0;
+    return ended ? txn_call(s, PYRI_TXN_GIVE_UP, id, NULL, verdict) : err;
 }
 
 /* What is prepared in an object; false if nothing is. */
@@ -124,8 +137,7 @@ clear_way(pyri_cluster *s, pyri_home home)
     int err = find_prepared(s, home, id, &found);
     if (err < 0 || !found)
         return err;
-    err = txn_call(s, PYRI_TXN_JUDGE, id, NULL, &verdict);
-    if (err < 0)
+    if ((err = judge(s, id, &verdict)) < 0)
         return err;
     if (verdict == 0) { /* it is on its way */
         pyri_cluster_sleep(3);
@@ -144,14 +156,13 @@ fail_edit(pyri_cluster *s, int err)
 
 /* Edit one object, or prepare it, when nobody else does. */
 static int
-edit_alone(pyri_cluster *s, pyri_home home, int mode, const uint8_t *id,
-           const pyri_buf *edits)
+edit_alone(pyri_cluster *s, const part *p, int mode, const uint8_t *id)
 {
     int64_t end = pyri_rados_now() + PATIENCE_MS * 1000000ll;
     int err;
-    while ((err = edit_object(s, home, mode, id, edits)) == PYRI_CLS_BUSY &&
+    while ((err = edit_object(s, p->home, mode, id, p)) == PYRI_CLS_BUSY &&
            pyri_rados_now() < end)
-        if ((err = clear_way(s, home)) < 0)
+        if ((err = clear_way(s, p->home)) < 0)
             break;
     if (err == -ENOENT)
         err = PYRI_CLS_NONE;
@@ -212,7 +223,7 @@ commit(batch *b)
 {
     uint8_t verdict;
     int err = edit_object(b->s, b->parts[0].home, PYRI_MODE_COMMIT, b->id,
-                          &b->parts[0].edits);
+                          &b->parts[0]);
     while (err == -ETIMEDOUT) { /* and what came of it? */
         if ((err = txn_call(b->s, PYRI_TXN_JUDGE, b->id, NULL, &verdict)) < 0)
             continue;
@@ -221,7 +232,7 @@ commit(batch *b)
         if (verdict == 2)
             return PYRI_CLS_FENCED;
         err = edit_object(b->s, b->parts[0].home, PYRI_MODE_COMMIT, b->id,
-                          &b->parts[0].edits);
+                          &b->parts[0]);
     }
     return err;
 }
@@ -230,15 +241,14 @@ commit(batch *b)
 static int
 transact(batch *b, bool *again)
 {
-    int err = pyri_rados_random(b->id, sizeof b->id);
+    int err = pyri_session_id(b->s, b->id);
     *again = false;
     if (err < 0)
         return err;
     if ((err = begin(b)) < 0)
         return fail_edit(b->s, err);
     for (size_t i = 1; i < b->n && err == 0; i++)
-        err = edit_alone(b->s, b->parts[i].home, PYRI_MODE_PREPARE, b->id,
-                         &b->parts[i].edits);
+        err = edit_alone(b->s, &b->parts[i], PYRI_MODE_PREPARE, b->id);
     PYRI_FAULT("edit.prepared");
     if (err == 0) {
         err = commit(b);
@@ -305,6 +315,7 @@ sort_out(batch *b, const pyri_edit *edits, size_t n)
                              : (pyri_home){true, e->array};
         part *p = part_of(b, home);
         add_edit(&p->edits, (int)e->kind, e, e->version);
+        p->forgets |= e->kind == PYRI_EDIT_FORGET;
         if (e->kind == PYRI_EDIT_ARRAY) {
             add_edit(&b->parts[0].edits, PYRI_WIRE_NOTE, e, e->array);
             b->makes = true;
@@ -326,7 +337,7 @@ pyri_rados_edit(pyri_engine *e, const pyri_edit *edits, size_t n)
     bool catalog = err == 0 && b.parts[0].edits.size;
     if (err == 0 && b.n == (catalog ? 1u : 2u)) {
         part *only = &b.parts[catalog ? 0 : 1];
-        err = edit_alone(b.s, only->home, PYRI_MODE_NOW, b.id, &only->edits);
+        err = edit_alone(b.s, only, PYRI_MODE_NOW, b.id);
         err = err < 0 ? fail_edit(b.s, err) : 0;
     } else {
         for (int i = 0; err == 0 && again && i < 10; i++) {
@@ -346,7 +357,7 @@ static int
 settle_one(pyri_cluster *s, const uint8_t *id, pyri_bytes parts)
 {
     uint8_t verdict = 0;
-    int err = txn_call(s, PYRI_TXN_JUDGE, id, NULL, &verdict);
+    int err = judge(s, id, &verdict);
     if (err < 0 || verdict == 0)
         return err; /* it may still be on its way */
     for (size_t i = 0; i + 8 <= parts.size && err == 0; i += 8) {
@@ -368,9 +379,11 @@ pyri_rados_settle_edits(pyri_cluster *s)
     while (err == 0 && pyri_cursor_u8(&c.answer) == PYRI_PAGE_ITEM) {
         const uint8_t *id = pyri_cursor_take(&c.answer, PYRI_CLS_ID);
         pyri_cursor_u8(&c.answer);
-        bool late = pyri_cursor_u8(&c.answer);
+        bool over = pyri_cursor_u8(&c.answer); /* its time has run out */
         pyri_bytes parts = pyri_cursor_str(&c.answer);
-        if (!c.answer.failed && late)
+        if (!c.answer.failed && !over)
+            err = pyri_session_ended(s, id, &over) < 0 ? -EIO : 0;
+        if (!c.answer.failed && over && err == 0)
             err = settle_one(s, id, parts);
     }
     pyri_call_fini(&c);

@@ -157,7 +157,7 @@ pyri_rblobs_intend(pyri_cluster *s, const pyri_blob *blobs, size_t n)
 void
 pyri_rblobs_undo(pyri_cluster *s, const pyri_complete *c, uint32_t epoch)
 {
-    listing l = {"drop", 1, epoch, NULL, false};
+    listing l = {"undo", 0, epoch, NULL, false};
     if (c->nblobs)
         run_listing(s, &l, c->blobs, c->nblobs, NULL);
 }

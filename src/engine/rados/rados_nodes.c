@@ -257,8 +257,8 @@ void
 pyri_rnodes_undo(pyri_cluster *s, const pyri_complete *c, pyri_turn turn)
 {
     pyri_bytes *keys = c->nnodes ? keys_of(c->nodes, c->nnodes) : NULL;
-    work w = {.s = s, .method = "drop", .writes = true, .epoch = turn.epoch,
-              .mode = 1, .keys = keys};
+    work w = {.s = s, .method = "undo", .writes = true, .epoch = turn.epoch,
+              .keys = keys};
     if (keys)
         run_all(&w, c->nnodes, tier_for(c->nnodes, turn), NULL);
     free(keys);

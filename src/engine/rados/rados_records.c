@@ -74,8 +74,9 @@ pyri_rados_copy(pyri_reader *r, pyri_bytes from, pyri_bytes *to)
 
 /* --- where records are --------------------------------------------------- */
 
-static const char *const words[] = {"array/", "attr/", "child/", "copy/",
-                                    "gone/",  "tag/",  "tagged/"};
+static const char *const words[] = {"array/",   "attr/", "child/", "copy/",
+                                    "gone/",    "handler/",
+                                    "tag/",     "tagged/"};
 
 enum { NWORDS = sizeof words / sizeof words[0] };
 

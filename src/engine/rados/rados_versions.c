@@ -44,9 +44,28 @@ fail_version(pyri_cluster *s, int err, uint64_t array, uint64_t version)
                            (unsigned long long)array);
 }
 
+/* How many axes an array has never changes. */
+static void
+note_axes(pyri_cluster *s, uint64_t array, int ndim)
+{
+    size_t slot = array % PYRI_RADOS_AXES;
+    pthread_mutex_lock(&s->lock);
+    s->axes_of[slot] = array;
+    s->axes[slot] = (uint8_t)ndim;
+    pthread_mutex_unlock(&s->lock);
+}
+
 int
 pyri_rados_latest(pyri_engine *e, pyri_reader *r, uint64_t array,
                   uint64_t *version, uint64_t *shape)
+{
+    uint64_t mark;
+    return pyri_rados_marked(e, r, array, version, shape, &mark);
+}
+
+int
+pyri_rados_marked(pyri_engine *e, pyri_reader *r, uint64_t array,
+                  uint64_t *version, uint64_t *shape, uint64_t *mark)
 {
     pyri_cluster *s = pyri_cluster_of(e);
     pyri_call c;
@@ -60,6 +79,7 @@ pyri_rados_latest(pyri_engine *e, pyri_reader *r, uint64_t array,
     } else {
         *version = pyri_cursor_u64(&c.answer);
         pyri_cursor_u64(&c.answer);
+        *mark = pyri_cursor_u64(&c.answer);
         int ndim = pyri_cursor_u8(&c.answer);
         uint64_t got[PYR_MAX_DIMS];
         for (int d = 0; d < ndim && d < PYR_MAX_DIMS; d++)
@@ -68,6 +88,8 @@ pyri_rados_latest(pyri_engine *e, pyri_reader *r, uint64_t array,
             err = pyri_rados_garbled(&c);
         else if (shape)
             memcpy(shape, got, (size_t)ndim * sizeof *shape);
+        if (err == 0)
+            note_axes(s, array, ndim);
         if (err == 0 && r && c.answer.at < c.answer.end)
             err = pyri_rados_note_latest(r, array, *version, &c.answer);
     }
@@ -75,7 +97,6 @@ pyri_rados_latest(pyri_engine *e, pyri_reader *r, uint64_t array,
     return err;
 }
 
-/* How many axes does an array have? That never changes. */
 static int
 axes_of(pyri_cluster *s, uint64_t array)
 {
@@ -89,18 +110,14 @@ axes_of(pyri_cluster *s, uint64_t array)
     head_call(&c, "latest", false, array);
     pyri_buf_u8(&c.in, 0);
     int err = pyri_call_run(s, &c);
-    pyri_cursor_u64(&c.answer);
-    pyri_cursor_u64(&c.answer);
+    pyri_cursor_take(&c.answer, 8 + 8 + 8); /* newest, next, mark */
     ndim = pyri_cursor_u8(&c.answer);
     pyri_call_fini(&c);
     if (err < 0)
         return err;
     if (ndim < 1 || ndim > PYR_MAX_DIMS)
         return PYRI_CLS_BAD;
-    pthread_mutex_lock(&s->lock);
-    s->axes_of[slot] = array;
-    s->axes[slot] = (uint8_t)ndim;
-    pthread_mutex_unlock(&s->lock);
+    note_axes(s, array, ndim);
     return ndim;
 }
 

@@ -2,12 +2,19 @@
  * engine/rados/sessions.c - who writes now, and who gives space back.
  *
  * A process that writes has a session: a number in the catalog, renewed every
- * second as long as it lives. Tickets carry it: one whose session has not been
- * renewed for some seconds belongs to a process that is gone. The numbers of its blobs begin with it, so that what it
- * leaves when it dies is found without looking at anything else. A session
- * that is not renewed is given up. Its lists of named blobs are closed first,
- * then all that is not on them is removed; so its owner, should it wake up,
- * cannot name what has gone.
+ * second as long as it lives. Tickets, transactions and the lease of upkeep
+ * carry it: what belongs to a session that has not been renewed for some
+ * seconds belongs to nobody any more. On the machine of its process the end is
+ * known at once (whereabouts.c). Whoever is wrong about a death does no harm:
+ * what is taken over gets a new epoch, or is given up for good, and the former
+ * owner is refused.
+ *
+ * The numbers of blobs begin with the session, so that what a process leaves
+ * when it dies is found without looking at anything else. A session that is
+ * not renewed is given up. Its lists of named blobs are closed first, then all
+ * that is not on them is removed; so its owner, should it wake up, cannot name
+ * what has gone. This waits a minute even if the death is known: what the
+ * process sent last may be on its way to the OSDs.
  */
 #include "engine/rados/rados.h"
 
@@ -36,6 +43,11 @@ session_call(pyri_cluster *s, int what, uint64_t number, uint64_t used,
     pyri_buf_u64(&c.in, number);
     pyri_buf_u64(&c.in, used);
     pyri_buf_u32(&c.in, SESSION_MS);
+    uint8_t where[PYRI_WHEREABOUTS];
+    bool known = what == PYRI_SESSION_NEW && pyri_whereabouts_own(where);
+    pyri_buf_varint(&c.in, known ? sizeof where : 0);
+    if (known)
+        pyri_buf_add(&c.in, where, sizeof where);
     int err = pyri_call_run(s, &c);
     if (err == 0 && answer) {
         *answer = pyri_cursor_u64(&c.answer);
@@ -169,6 +181,20 @@ typedef struct roll {
     size_t nasked;
 } roll;
 
+/* Several may ask for the same one; its machine is asked once. */
+static void
+note_asked(roll *all, uint64_t number, bool heard, pyri_bytes where)
+{
+    int there = heard ? -1 : 0; /* not looked at yet */
+    for (size_t i = 0; i < all->nasked; i++) {
+        if (all->asked[i] != number)
+            continue;
+        if (there < 0)
+            there = !pyri_whereabouts_gone(where);
+        all->there[i] = there;
+    }
+}
+
 static int
 read_roll(pyri_call *c, roll *all, uint64_t *after, bool *more)
 {
@@ -177,10 +203,9 @@ read_roll(pyri_call *c, roll *all, uint64_t *after, bool *more)
         *after = pyri_cursor_u64(&c->answer);
         bool dead = pyri_cursor_u8(&c->answer);
         bool gone = pyri_cursor_u64(&c->answer) + GONE_MS < SESSION_MS;
+        pyri_bytes where = pyri_cursor_str(&c->answer);
         all->alive += !dead;
-        for (size_t i = 0; i < all->nasked; i++)
-            if (all->asked[i] == *after)
-                all->there[i] = !dead && !gone;
+        note_asked(all, *after, !dead && !gone, where);
         if (!dead)
             continue;
         if (!pyri_room(&all->dead, &all->room, all->n + 1, sizeof *all->dead))
@@ -231,6 +256,20 @@ pyri_sessions_there(pyri_cluster *s, const uint64_t *numbers, size_t n,
     return err;
 }
 
+int
+pyri_session_ended(pyri_cluster *s, const uint8_t id[PYRI_CLS_ID],
+                   bool *ended)
+{
+    uint64_t number = pyri_load64(id);
+    bool there = true;
+    pthread_mutex_lock(&s->lock);
+    bool own = number == s->session;
+    pthread_mutex_unlock(&s->lock);
+    int err = own ? 0 : pyri_sessions_there(s, &number, 1, &there);
+    *ended = err == 0 && !there;
+    return err;
+}
+
 static int
 sweep_one(pyri_cluster *s, uint64_t number, pyri_settled *out)
 {
@@ -263,33 +302,47 @@ pyri_sessions_sweep(pyri_cluster *s, pyri_settled *out)
 typedef struct lease {
     bool granted;
     uint64_t renewed, left_ms;
+    uint8_t holder[PYRI_CLS_ID]; /* before the call */
 } lease;
 
+/* To seize it, `l` names the holder. */
 static int
 lease_call(pyri_cluster *s, int what, const uint8_t *id, lease *l)
 {
+    static const uint8_t nobody[PYRI_CLS_ID];
     pyri_call c;
     pyri_call_begin(&c, "lease", true, PYRI_RADOS_CATALOG);
     pyri_buf_u8(&c.in, (uint8_t)what);
     pyri_buf_add(&c.in, id, PYRI_CLS_ID);
     pyri_buf_u32(&c.in, UPKEEP_MS);
+    pyri_buf_add(&c.in, what == PYRI_LEASE_SEIZE ? l->holder : nobody,
+                 PYRI_CLS_ID);
     int err = pyri_call_run(s, &c);
     l->granted = pyri_cursor_u8(&c.answer);
     l->renewed = pyri_cursor_u64(&c.answer);
     l->left_ms = pyri_cursor_u64(&c.answer);
+    const uint8_t *holder = pyri_cursor_take(&c.answer, PYRI_CLS_ID);
+    memcpy(l->holder, holder ? holder : nobody, PYRI_CLS_ID);
     pyri_call_fini(&c);
     return err;
 }
 
 /*
- * Another process has it, or had it when it died: that shows by its not
- * renewing it. So look until it does, or until its time has run out.
+ * Another process has it, or had it when it died: that shows by its session,
+ * or by its not renewing it. So look until it does, or until its time has run
+ * out.
  */
 static int
 take_lease(pyri_cluster *s, const uint8_t *id)
 {
     lease first, now;
     int err = lease_call(s, PYRI_LEASE_TAKE, id, &first);
+    bool ended = false;
+    if (err == 0 && !first.granted &&
+        (err = pyri_session_ended(s, first.holder, &ended)) < 0)
+        return err;
+    if (ended)
+        err = lease_call(s, PYRI_LEASE_SEIZE, id, &first);
     now = first;
     while (err == 0 && !now.granted && now.renewed == first.renewed) {
         pyri_cluster_sleep(now.left_ms < 50 ? (int)now.left_ms + 1 : 50);
@@ -308,7 +361,7 @@ pyri_rados_begin_upkeep(pyri_engine *e)
     pyri_cluster *s = pyri_cluster_of(e);
     uint8_t id[PYRI_CLS_ID];
     int err = pyri_cluster_check(s);
-    if (err < 0 || (err = pyri_rados_random(id, sizeof id)) < 0 ||
+    if (err < 0 || (err = pyri_session_id(s, id)) < 0 ||
         (err = pyri_cluster_keep(s)) < 0)
         return err;
     pthread_mutex_lock(&s->lock);
