@@ -172,6 +172,7 @@ a_writer_writes_and_takes_nothing_away(void)
     OK(pyr_set_attributes(a, "{\"by\": \"a writer\"}"));
     OK(pyr_clone(a, 1, "b", &b));
     OK(pyr_write(b, zero, whole, cells, NULL));
+    OK(pyr_compute(b, PYR_LATEST, zero, whole, "x * 0 + 1", NULL));
     looks_at_everything(s, a, 3, 2);
     OK(pyr_resize(a, more, NULL));
     REFUSED(pyr_forget(a, 1, 1, 1, 0, NULL));

@@ -483,10 +483,7 @@ pyri_rblobs_remove(pyri_cluster *s, const pyri_blob *blobs, size_t n)
         if (calls.list[i].result < 0 && calls.list[i].result != -ENOENT)
             err = pyri_rados_fail(s, calls.list[i].result, "a blob");
     pyri_calls_fini(&calls);
-    for (size_t i = 0; i < n && err == 0; i++)
-        if (blobs[i].ref.b) /* what was intended */
-            err = pyri_rblobs_unlist(s, &blobs[i], 1, NULL);
-    return err;
+    return err < 0 ? err : pyri_rblobs_renounce(s, blobs, n);
 }
 
 void

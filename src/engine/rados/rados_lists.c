@@ -162,6 +162,23 @@ pyri_rblobs_undo(pyri_cluster *s, const pyri_complete *c, uint32_t epoch)
         run_listing(s, &l, c->blobs, c->nblobs, NULL);
 }
 
+/* As an undo, which writers may do: intentions are of epoch 0. */
+int
+pyri_rblobs_renounce(pyri_cluster *s, const pyri_blob *blobs, size_t n)
+{
+    listing l = {"undo", 0, 0, NULL, false};
+    pyri_blob *some = pyri_sys_malloc((n + 1) * sizeof *some);
+    size_t k = 0;
+    if (!some)
+        return pyri_fail_nomem("a list of blobs");
+    for (size_t i = 0; i < n; i++)
+        if (blobs[i].ref.b)
+            some[k++] = blobs[i];
+    int err = k ? run_listing(s, &l, some, k, NULL) : 0;
+    free(some);
+    return err;
+}
+
 int
 pyri_rblobs_unlist(pyri_cluster *s, const pyri_blob *blobs, size_t n,
                    uint64_t *bytes)
