@@ -380,6 +380,8 @@ void pyri_rblobs_named(pyri_cluster *s, const pyri_blob *blobs, size_t n);
 /* Note that blobs of these refs may come to be, where they are not found by
  * their own numbers. */
 int pyri_rblobs_intend(pyri_cluster *s, const pyri_blob *blobs, size_t n);
+/* What was intended did not come to be. */
+int pyri_rblobs_renounce(pyri_cluster *s, const pyri_blob *blobs, size_t n);
 /* They are not named any more; adds the bytes of those that were. */
 int pyri_rblobs_unlist(pyri_cluster *s, const pyri_blob *blobs, size_t n,
                        uint64_t *bytes);

@@ -172,7 +172,7 @@ renounce(pyri_cluster *s, const sent *list, size_t n)
     for (size_t i = 0; i < n; i++)
         if (!list[i].blob && list[i].home)
             blobs[gone++] = (pyri_blob){{list[i].number, list[i].home}, 0};
-    int err = pyri_rblobs_unlist(s, blobs, gone, NULL);
+    int err = pyri_rblobs_renounce(s, blobs, gone);
     free(blobs);
     return err;
 }
