@@ -9,6 +9,7 @@
 
 #include "base/bytes.h"
 #include "base/checked.h"
+#include "base/fault.h"
 #include "base/room.h"
 #include "base/sys.h"
 
@@ -147,7 +148,7 @@ pyri_rados_sync(pyri_engine *e)
 {
     pyri_cluster *s = pyri_cluster_of(e);
     int err = pyri_cluster_check(s);
-    if (err < 0)
+    if (err < 0 || (err = PYRI_FAULT_FAILS("segment.sync")) < 0)
         return err;
     pthread_mutex_lock(&s->lock);
     for (int i = 0; i < PYRI_RADOS_BUCKETS && s->under_way; i++) {
@@ -289,7 +290,8 @@ pyri_rados_put_blobs(pyri_engine *e, pyri_blob_put *puts, size_t n)
     pyri_cluster *s = pyri_cluster_of(e);
     int err = pyri_cluster_check(s);
     for (size_t i = 0; i < n && err == 0; i++)
-        err = put_one(s, &puts[i]);
+        if ((err = PYRI_FAULT_FAILS("segment.append")) == 0)
+            err = put_one(s, &puts[i]);
     return err;
 }
 

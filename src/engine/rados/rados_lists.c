@@ -154,6 +154,7 @@ pyri_rblobs_intend(pyri_cluster *s, const pyri_blob *blobs, size_t n)
     return n ? run_listing(s, &l, blobs, n, NULL) : 0;
 }
 
+/* As a writer may, which cannot take others' blobs off a list. */
 void
 pyri_rblobs_undo(pyri_cluster *s, const pyri_complete *c, uint32_t epoch)
 {
