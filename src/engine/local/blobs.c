@@ -172,8 +172,8 @@ pyri_small_open(pyri_small *t)
 
 /* Blobs of a version that is still being made are read by its maker alone,
  * who drops them after. */
-static pyri_bytes
-look_among_pending(pyri_site *s, pyri_ref ref)
+pyri_bytes
+pyri_small_waiting(pyri_site *s, pyri_ref ref)
 {
     pyri_bytes out = {0};
     pthread_mutex_lock(&s->small.lock);
@@ -203,7 +203,7 @@ pyri_small_get(pyri_site *s, pyri_reader *r, pyri_blob_get *g)
         bytes = found && v.mv_size >= OWNER
                     ? (pyri_bytes){(uint8_t *)v.mv_data + OWNER,
                                    v.mv_size - OWNER}
-                    : look_among_pending(s, g->ref);
+                    : pyri_small_waiting(s, g->ref);
         r->small.ref = g->ref;
         r->small.bytes = bytes;
     }
@@ -236,17 +236,17 @@ sum_of(const uint8_t key[REF_KEY], const uint8_t *owner, uint64_t size)
 /* --- with their version -------------------------------------------------- */
 
 static int
-name_small(pyri_site *s, MDB_txn *txn, const uint8_t *key, pyri_ref ref,
-           pyri_bytes owner)
+name_small(pyri_site *s, MDB_txn *txn, const uint8_t *key, pyri_bytes owner,
+           pyri_bytes bytes)
 {
-    pyri_bytes bytes = look_among_pending(s, ref);
     if (!bytes.data)
         return pyri_fail(PYR_EIO, "a small blob was lost before it was stored");
     return pyri_env_put_two(txn, s->blobs_db, key, REF_KEY, owner, bytes);
 }
 
 int
-pyri_blobs_name(pyri_site *s, MDB_txn *txn, const pyri_complete *c)
+pyri_blobs_name(pyri_site *s, MDB_txn *txn, const pyri_complete *c,
+                const pyri_bytes *small)
 {
     uint8_t key[REF_KEY], value[EXTENT];
     int err = 0;
@@ -258,8 +258,9 @@ pyri_blobs_name(pyri_site *s, MDB_txn *txn, const pyri_complete *c)
         pyri_store64(value + 16, sum_of(key, value, b->size));
         pyri_store64(value + OWNER, b->size);
         err = b->ref.a & PYRI_SMALL_BIT
-                  ? name_small(s, txn, key, b->ref,
-                               (pyri_bytes){value, OWNER})
+                  ? name_small(s, txn, key, (pyri_bytes){value, OWNER},
+                               small ? small[i]
+                                     : pyri_small_waiting(s, b->ref))
                   : pyri_env_put(txn, s->blobs_db, key, sizeof key, value,
                                  sizeof value);
     }

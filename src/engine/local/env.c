@@ -197,6 +197,13 @@ pyri_env_commit(MDB_txn *txn, const char *what)
     return rc ? pyri_fail_mdb(rc, "%s", what) : 0;
 }
 
+int
+pyri_env_sync(MDB_env *env)
+{
+    int rc = mdb_env_sync(env, 1);
+    return rc ? pyri_fail_mdb(rc, "sync metadata") : 0;
+}
+
 /* --- values -------------------------------------------------------------- */
 
 enum { PAGE_HEAD = 16, LONG_VALUE = 4 /* flag of a page */ };

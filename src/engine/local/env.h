@@ -54,6 +54,8 @@ void pyri_env_forget_dead(MDB_env *env);
 int pyri_env_read(MDB_env *env, MDB_txn **out);
 int pyri_env_write(MDB_env *env, MDB_txn **out);
 int pyri_env_commit(MDB_txn *txn, const char *what); /* ends it either way */
+/* Make durable what was committed by others, too. */
+int pyri_env_sync(MDB_env *env);
 
 /*
  * LMDB believes what its pages say of the size of a value; one that would

@@ -74,7 +74,7 @@ store(pyri_site *s, MDB_txn *txn, pyri_fold *f)
     int err = 0;
     for (size_t i = 0; i < f->nblobs && err == 0; i++) {
         pyri_complete c = named_by(&f->blobs[i]);
-        err = pyri_blobs_name(s, txn, &c);
+        err = pyri_blobs_name(s, txn, &c, NULL);
     }
     for (size_t i = 0; i < f->nnodes && err == 0; i++)
         err = pyri_meta_replace_node(s, txn, &f->nodes[i]);

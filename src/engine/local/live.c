@@ -121,11 +121,12 @@ reset(pyri_site *s)
 static int
 open_parts(pyri_site *s)
 {
-    char path[PATH_MAX], wake[PATH_MAX];
+    char path[PATH_MAX], wake[PATH_MAX], mail[PATH_MAX];
     MDB_txn *txn;
     int err;
     if ((err = pyri_path_join(path, sizeof path, s->path, "live")) < 0 ||
-        (err = pyri_path_join(wake, sizeof wake, s->path, "live/wake")) < 0)
+        (err = pyri_path_join(wake, sizeof wake, s->path, "live/wake")) < 0 ||
+        (err = pyri_path_join(mail, sizeof mail, s->path, "live/mailbox")) < 0)
         return err;
     if ((err = open_live(path, &s->live)) < 0 ||
         (err = pyri_env_read(s->live, &txn)) < 0)
@@ -135,6 +136,9 @@ open_parts(pyri_site *s)
     if (rc != 0)
         return pyri_fail_mdb(rc, "%s", path);
     if ((err = pyri_wake_open(wake, &s->wake)) < 0)
+        return err;
+    if (s->format.durability != PYR_DURABILITY_OS &&
+        (err = pyri_mailbox_open(mail, &s->mailbox)) < 0)
         return err;
     return pyri_presence_open(s);
 }
@@ -191,8 +195,10 @@ pyri_live_close(pyri_site *s)
     if (s->live)
         pyri_presence_close(s);
     pyri_wake_close(s->wake);
+    pyri_mailbox_close(s->mailbox);
     if (s->live)
         mdb_env_close(s->live);
     s->wake = NULL;
+    s->mailbox = NULL;
     s->live = NULL;
 }

@@ -10,6 +10,7 @@
  *        data.mdb         tickets, writers, open segments
  *        presence         a locked byte per living writer          presence.c
  *        wake             futex words to wait on                   wake.c
+ *        mailbox          completions for another process          mailbox.c
  *        boot             which boot of which store it belongs to
  *   STORE/data/           segments of chunk data, append-only      segment.c
  *
@@ -192,6 +193,8 @@ void pyri_small_fini(pyri_small *t);
 /* Is it small, and may it wait in memory? */
 bool pyri_small_fits(pyri_site *s, const pyri_blob_put *put);
 int pyri_small_put(pyri_site *s, pyri_blob_put *put);
+/* The bytes of one that waits for its version; none if there is no such. */
+pyri_bytes pyri_small_waiting(pyri_site *s, pyri_ref ref);
 void pyri_small_drop(pyri_site *s, pyri_ref ref);
 void pyri_small_vouch(pyri_site *s, pyri_ref ref);
 int pyri_small_get(pyri_site *s, pyri_reader *r, pyri_blob_get *g);
@@ -202,9 +205,10 @@ typedef struct pyri_named_blob {
     uint64_t array, version;
 } pyri_named_blob;
 
-/* List the blobs of a version, and store the small ones; and after that. */
+/* List the blobs of a version, and store the small ones: their bytes are in
+ * small[i] for blobs[i], or, if it is NULL, wait here. And after that. */
 int pyri_blobs_name(pyri_site *s, struct MDB_txn *txn,
-                    const pyri_complete *c);
+                    const pyri_complete *c, const pyri_bytes *small);
 void pyri_blobs_named(pyri_site *s, const pyri_complete *c);
 int pyri_blobs_erase(pyri_site *s, struct MDB_txn *txn, pyri_ref ref,
                      pyri_named_blob *was, bool *found);
@@ -327,6 +331,10 @@ void pyri_presence_close(pyri_site *s);
 /* Is the writer that held `slot` still there? `txn` is of live. */
 int pyri_presence_alive(pyri_site *s, struct MDB_txn *txn, uint32_t slot,
                         uint64_t writer, bool *alive);
+/* A site that may write in one word: its slot (16 bits) and as much of its id
+ * as there is room for; 0: it may not. */
+uint64_t pyri_presence_badge(const pyri_site *s);
+int pyri_presence_has_badge(pyri_site *s, uint64_t badge, bool *alive);
 /* Handles open for writing, in all processes. */
 int pyri_presence_count(pyri_site *s, uint64_t *out);
 
@@ -344,6 +352,19 @@ int pyri_wake_wait(pyri_site *s, uint64_t array, uint64_t version,
 /* A word to sleep on inside this process. */
 void pyri_futex_wait(_Atomic uint32_t *word, uint32_t seen);
 void pyri_futex_wake(_Atomic uint32_t *word);
+/* One in a file that processes share; for `ms` at most. */
+void pyri_futex_wait_shared(_Atomic uint32_t *word, uint32_t seen, int ms);
+void pyri_futex_wake_shared(_Atomic uint32_t *word);
+
+/* --- mailbox.c: completions for another process -------------------------- */
+
+typedef struct pyri_mailbox pyri_mailbox;
+
+int pyri_mailbox_open(const char *path, pyri_mailbox **out);
+void pyri_mailbox_close(pyri_mailbox *m);
+/* After the next write transaction of meta nobody will complete for a process
+ * that is dead by now. */
+int pyri_mailbox_drop_dead(pyri_site *s);
 
 /* --- meta.c: records, nodes, versions, heads ----------------------------- */
 
@@ -369,6 +390,11 @@ int pyri_meta_has_version(pyri_site *s, struct MDB_txn *txn, uint64_t array,
                           uint64_t version, bool *has);
 int pyri_meta_put_version(pyri_site *s, struct MDB_txn *txn,
                           const pyri_complete *c, int ndim);
+/* Is what is stored of a version just this? *has is false if it has no
+ * record. */
+int pyri_meta_same_version(pyri_site *s, struct MDB_txn *txn,
+                           const pyri_complete *c, int ndim, bool *has,
+                           bool *same);
 /* Shape of a version that has a record. */
 int pyri_meta_version_shape(pyri_site *s, struct MDB_txn *txn, uint64_t array,
                             uint64_t version, pyri_head *head, bool *has);
@@ -426,7 +452,8 @@ int pyri_ticket_stuck(pyri_site *s, uint64_t array, uint64_t version,
                       uint64_t *dead);
 /* PYR_EFENCED if there is no ticket for this version: it was never given, or
  * is published. */
-int pyri_ticket_check(pyri_site *s, uint64_t array, uint64_t version);
+int pyri_ticket_check(pyri_site *s, uint64_t array, uint64_t version,
+                      int *ndim);
 /* How many versions of all arrays are in flight. */
 /* PYR_EFENCED if any version above `head` is in flight. Through a write
  * transaction, so that none is taken before that ends. */
@@ -490,10 +517,11 @@ struct pyri_site {
     pthread_mutex_t lock; /* guards the change from no live part to one, and
                              presence.handles */
     atomic_bool live_ready; /* false: opened for reading, and not in order;
-                               the three below are set before it is */
+                               those below are set before it is */
     struct MDB_env *live;
     unsigned live_db;
     pyri_wake *wake;
+    pyri_mailbox *mailbox; /* NULL if nothing is synced */
     pyri_presence presence;
 
     pyri_readers readers;

@@ -354,18 +354,28 @@ sum_of_version(const uint8_t key[VERSION_KEY], const uint8_t *head,
                          (pyri_bytes){head, size}, record);
 }
 
-int
-pyri_meta_put_version(pyri_site *s, MDB_txn *txn, const pyri_complete *c,
-                      int ndim)
+enum { MAX_VERSION_HEAD = 9 + 8 * PYR_MAX_DIMS };
+
+/* What stands before the record; returns its size. */
+static size_t
+version_head(const pyri_complete *c, int ndim, uint8_t key[VERSION_KEY],
+             uint8_t value[MAX_VERSION_HEAD])
 {
-    uint8_t key[VERSION_KEY], value[9 + 8 * PYR_MAX_DIMS];
     size_t size = 1 + 8 * (size_t)ndim;
     version_key(key, c->array, c->version);
     value[0] = (uint8_t)ndim;
     for (int d = 0; d < ndim; d++)
         pyri_store64(value + 1 + 8 * d, c->shape[d]);
     pyri_store64(value + size, sum_of_version(key, value, size, c->record));
-    pyri_bytes head = {value, size + 8};
+    return size + 8;
+}
+
+int
+pyri_meta_put_version(pyri_site *s, MDB_txn *txn, const pyri_complete *c,
+                      int ndim)
+{
+    uint8_t key[VERSION_KEY], value[MAX_VERSION_HEAD];
+    pyri_bytes head = {value, version_head(c, ndim, key, value)};
     return pyri_env_put_two(txn, s->tree_db, key, sizeof key, head, c->record);
 }
 
@@ -374,6 +384,26 @@ static int
 ndim_of(const MDB_val *v)
 {
     return *(const uint8_t *)v->mv_data & ~FORGOTTEN;
+}
+
+int
+pyri_meta_same_version(pyri_site *s, MDB_txn *txn, const pyri_complete *c,
+                       int ndim, bool *has, bool *same)
+{
+    uint8_t key[VERSION_KEY], value[MAX_VERSION_HEAD];
+    size_t head = version_head(c, ndim, key, value), shape = head - 8;
+    MDB_val v;
+    *same = false;
+    int err = pyri_env_get(txn, s->tree_db, key, sizeof key, &v, has);
+    if (err < 0 || !*has || v.mv_size != head + c->record.size)
+        return err;
+    /* The mark of one that was forgotten since, and with it the sum, may
+     * differ. */
+    const uint8_t *at = v.mv_data;
+    *same = ndim_of(&v) == ndim && memcmp(at + 1, value + 1, shape - 1) == 0 &&
+            (c->record.size == 0 ||
+             memcmp(at + head, c->record.data, c->record.size) == 0);
+    return 0;
 }
 
 bool

@@ -152,6 +152,48 @@ pyri_presence_alive(pyri_site *s, MDB_txn *txn, uint32_t slot,
     return *alive ? is_locked(s, slot, alive) : 0;
 }
 
+/* --- badges -------------------------------------------------------------- */
+
+enum { BADGE_ID = 48 }; /* bits */
+
+static uint64_t
+badge_of(uint32_t slot, uint64_t writer)
+{
+    return (uint64_t)slot << BADGE_ID |
+           (writer & ((UINT64_C(1) << BADGE_ID) - 1));
+}
+
+uint64_t
+pyri_presence_badge(const pyri_site *s)
+{
+    return s->presence.member
+               ? badge_of(s->presence.slot, s->presence.writer)
+               : 0;
+}
+
+int
+pyri_presence_has_badge(pyri_site *s, uint64_t badge, bool *alive)
+{
+    uint32_t slot = (uint32_t)(badge >> BADGE_ID);
+    uint8_t key[SLOT_KEY];
+    MDB_txn *txn;
+    MDB_val v;
+    slot_key(key, slot);
+    int err = pyri_env_read(s->live, &txn);
+    if (err < 0)
+        return err;
+    err = pyri_env_get(txn, s->live_db, key, sizeof key, &v, alive);
+    if (err == 0 && *alive)
+        *alive = v.mv_size == SLOT_VALUE &&
+                 badge_of(slot, pyri_load64(v.mv_data)) == badge;
+    if (err == 0 && *alive)
+        err = pyri_presence_alive(s, txn, slot, pyri_load64(v.mv_data), alive);
+    mdb_txn_abort(txn);
+    return err;
+}
+
+/* --- how many ------------------------------------------------------------ */
+
 static int
 count_slot(pyri_site *s, MDB_txn *txn, const MDB_val *key, const MDB_val *v,
            uint64_t *out)

@@ -10,11 +10,15 @@
  *   thread B:    queue ................| lead [B C D] ----commit---->
  *   thread C:       queue ..............................done at once^
  *
+ * The same among processes: the batch of one that finds another at it is done
+ * by the next one's transaction, see mailbox.c.
+ *
  * A request that is refused (PYR_EFENCED) is refused before it changes
  * anything, so it does not harm those beside it. If anything else fails, the
- * transaction is undone and each request tried alone.
+ * transaction is undone and each request tried alone; those of other processes
+ * are handed back to them for that.
  */
-#include "engine/local/local.h"
+#include "engine/local/mailbox.h"
 
 #include "base/fault.h"
 #include "engine/local/env.h"
@@ -25,15 +29,6 @@
 enum { CHECK_READERS = 256 }; /* publications from one look to the next */
 
 enum { WAITING, DONE, LEAD };
-
-struct pyri_request {
-    pyri_request *next;
-    pyri_complete *c;
-    int err;
-    uint64_t before; /* latest, when this was looked at */
-    char text[256];  /* of the failure */
-    _Atomic uint32_t state;
-};
 
 void
 pyri_publisher_init(pyri_publisher *p)
@@ -76,20 +71,51 @@ advance(pyri_site *s, MDB_txn *txn, uint64_t array, pyri_head *head)
     return pyri_meta_put_head(s, txn, array, head);
 }
 
+/* Of a request that another process had: did it store it? */
+static int
+check_already(pyri_site *s, MDB_txn *txn, pyri_request *r,
+              const pyri_head *head)
+{
+    bool has;
+    int err = pyri_meta_same_version(s, txn, r->c, head->ndim, &has,
+                                     &r->already);
+    if (err == 0 && !has && r->c->version <= head->latest)
+        err = pyri_fail(PYR_EIO, "version %llu of array %llu is forgotten and "
+                        "gone already: who completed it is not known",
+                        (unsigned long long)r->c->version,
+                        (unsigned long long)r->c->array);
+    return err;
+}
+
+static int
+check_request(pyri_site *s, MDB_txn *txn, pyri_request *r,
+              const pyri_head *head)
+{
+    int err = 0;
+    if (r->ndim != head->ndim)
+        return pyri_fail(PYR_ECORRUPT, "array %llu has %d dimensions, not %d",
+                         (unsigned long long)r->c->array, head->ndim, r->ndim);
+    if (r->retry)
+        err = check_already(s, txn, r, head);
+    if (err < 0 || r->already || (err = check_open(s, txn, r->c, head)) < 0)
+        return err;
+    return pyri_fold_check(s, txn, r->c);
+}
+
 static int
 complete_one(pyri_site *s, MDB_txn *txn, pyri_request *r)
 {
     pyri_complete *c = r->c;
     pyri_head head;
     int err = pyri_meta_head(s, txn, c->array, &head);
-    if (err < 0 || (err = check_open(s, txn, c, &head)) < 0)
-        return err;
-    if ((err = pyri_fold_check(s, txn, c)) < 0)
+    if (err < 0 || (err = check_request(s, txn, r, &head)) < 0)
         return err;
     r->before = c->latest = head.latest;
+    if (r->already)
+        return 0;
     if ((err = pyri_meta_put_version(s, txn, c, head.ndim)) < 0 ||
         (err = pyri_meta_put_nodes(s, txn, c)) < 0 ||
-        (err = pyri_blobs_name(s, txn, c)) < 0)
+        (err = pyri_blobs_name(s, txn, c, r->small)) < 0)
         return err;
     if (c->version == head.latest + 1)
         err = advance(s, txn, c->array, &head);
@@ -129,40 +155,93 @@ refresh_latest(pyri_site *s, MDB_txn *txn, pyri_request *first)
     return 0;
 }
 
-/* Returns the failure of all; single refusals are only noted in `r->err`. */
-static int
-run(pyri_site *s, pyri_request *first)
+/* Readers that died keep old pages; look for them now and then. */
+static void
+count_publication(pyri_site *s)
 {
-    MDB_txn *txn;
+    if (atomic_fetch_add_explicit(&s->publications, 1, memory_order_relaxed) %
+            CHECK_READERS ==
+        CHECK_READERS - 1) {
+        pyri_env_forget_dead(s->meta);
+        pyri_env_forget_dead(s->live);
+    }
+}
+
+/* Nothing to commit. What another process stored for us, and then died, must
+ * be durable before that is told: it may have died before its last flush. */
+static int
+run_empty(pyri_site *s, MDB_txn *txn, const pyri_request *first)
+{
+    bool already = false;
+    for (const pyri_request *r = first; r; r = r->next)
+        already = already || (r->err == 0 && r->already);
+    mdb_txn_abort(txn);
+    return already ? pyri_env_sync(s->meta) : 0;
+}
+
+/* Ends the transaction. Returns the failure of all; single refusals are only
+ * noted in `r->err`. */
+static int
+run_in(pyri_site *s, MDB_txn *txn, pyri_request *first)
+{
     bool any = false;
-    int err = pyri_env_write(s->meta, &txn);
-    if (err < 0)
-        return err;
+    int err = 0;
     for (pyri_request *r = first; r; r = r->next) {
         set_result(r, complete_one(s, txn, r));
         if (r->err < 0 && !is_refusal(r->err)) {
             mdb_txn_abort(txn);
             return r->err;
         }
-        any = any || r->err == 0;
+        any = any || (r->err == 0 && !r->already);
     }
     if (first->next && any)
         err = refresh_latest(s, txn, first);
-    if (!any || err < 0) {
-        mdb_txn_abort(txn);
-        return err;
-    }
-    if ((err = PYRI_FAULT_FAILS("publish.commit")) < 0) {
+    if (err == 0 && !any)
+        return run_empty(s, txn, first);
+    if (err < 0 || (err = PYRI_FAULT_FAILS("publish.commit")) < 0) {
         mdb_txn_abort(txn);
         return err;
     }
     if ((err = pyri_env_commit(txn, "publish a version")) == 0)
         PYRI_FAULT("publish.done");
-    if (atomic_fetch_add_explicit(&s->publications, 1, memory_order_relaxed) %
-            CHECK_READERS ==
-        CHECK_READERS - 1) {
-        pyri_env_forget_dead(s->meta);
-        pyri_env_forget_dead(s->live);
+    count_publication(s);
+    return err;
+}
+
+/* Put all that letters ask for behind `first`; returns what was the last. */
+static pyri_request *
+join(pyri_request *first, const pyri_letter *letters)
+{
+    pyri_request *last = first, *end;
+    while (last->next)
+        last = last->next;
+    end = last;
+    for (const pyri_letter *l = letters; l; l = l->next) {
+        end->next = l->requests;
+        end = &l->requests[l->n - 1];
+    }
+    return last;
+}
+
+/* Alone, if `shared` is NULL; or with what other processes ask for: *shared is
+ * true if they did. */
+static int
+run(pyri_site *s, pyri_request *first, bool *shared)
+{
+    MDB_txn *txn;
+    int err = pyri_env_write(s->meta, &txn);
+    if (err < 0)
+        return err;
+    pyri_letter *letters = shared ? pyri_mailbox_take(s) : NULL;
+    pyri_request *last = join(first, letters);
+    err = run_in(s, txn, first);
+    for (pyri_request *r = first; r && err == 0; r = r->next)
+        if (r->err == 0 && r->c->latest != r->before)
+            pyri_wake_all(s->wake, r->c->array);
+    last->next = NULL;
+    if (letters) {
+        *shared = true;
+        pyri_mailbox_answer(s, letters, err == 0);
     }
     return err;
 }
@@ -173,7 +252,7 @@ run_each(pyri_site *s, pyri_request *first)
     for (pyri_request *r = first; r; r = r->next) {
         pyri_request alone = *r;
         alone.next = NULL;
-        int err = run(s, &alone);
+        int err = run(s, &alone, NULL);
         set_result(r, err < 0 ? err : alone.err);
         r->before = alone.before;
     }
@@ -182,14 +261,12 @@ run_each(pyri_site *s, pyri_request *first)
 static void
 run_batch(pyri_site *s, pyri_request *first)
 {
-    int err = run(s, first);
-    if (err < 0 && first->next)
+    bool shared = false;
+    int err = run(s, first, &shared);
+    if (err < 0 && (first->next || shared))
         run_each(s, first);
     else if (err < 0)
         set_result(first, err);
-    for (pyri_request *r = first; r; r = r->next)
-        if (r->err == 0 && r->c->latest != r->before)
-            pyri_wake_all(s->wake, r->c->array);
 }
 
 /* --- versions that nobody took -------------------------------------------- */
@@ -210,7 +287,7 @@ import_one(pyri_site *s, MDB_txn *live, MDB_txn *txn, pyri_complete *c)
         return err;
     if ((err = pyri_meta_put_version(s, txn, c, head.ndim)) < 0 ||
         (err = pyri_meta_put_nodes(s, txn, c)) < 0 ||
-        (err = pyri_blobs_name(s, txn, c)) < 0)
+        (err = pyri_blobs_name(s, txn, c, NULL)) < 0)
         return err;
     head.latest = c->latest = c->version;
     memcpy(head.shape, c->shape, (size_t)head.ndim * sizeof head.shape[0]);
@@ -301,18 +378,31 @@ hand_over(pyri_publisher *p, pyri_request *batch, const pyri_request *own)
     }
 }
 
+/* Do what waits here, or have it done by another process; if that takes a
+ * while, more may have come. */
+static void
+lead(pyri_site *s, const pyri_request *own)
+{
+    pyri_request *batch = take_queue(&s->publisher), **end = &batch;
+    if (!pyri_mailbox_enter(s, batch)) {
+        while (*end)
+            end = &(*end)->next;
+        *end = take_queue(&s->publisher);
+        run_batch(s, batch);
+        pyri_mailbox_leave(s);
+    }
+    hand_over(&s->publisher, batch, own);
+}
+
 int
 pyri_publish(pyri_site *s, pyri_complete *c)
 {
     pyri_request own = {.c = c};
-    set_result(&own, pyri_ticket_check(s, c->array, c->version));
+    set_result(&own, pyri_ticket_check(s, c->array, c->version, &own.ndim));
     if (own.err == 0)
         queue_up(&s->publisher, &own);
-    if (atomic_load(&own.state) == LEAD) {
-        pyri_request *batch = take_queue(&s->publisher);
-        run_batch(s, batch);
-        hand_over(&s->publisher, batch, &own);
-    }
+    if (atomic_load(&own.state) == LEAD)
+        lead(s, &own);
     /* Stored, or lost. After these two the caller tries again, or drops them:
      * it knows that nothing was stored. */
     if (own.err != PYR_EFENCED && own.err != PYR_ENOVERSION)

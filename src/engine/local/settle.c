@@ -180,13 +180,14 @@ see_last_commit(pyri_site *s)
     return err;
 }
 
-/* All that must stay in a segment, in order. Its writer is dead by now. */
+/* All that must stay in a segment, in order. Its writer is dead by now; others
+ * may be completing what it asked them for. */
 static int
 list_ranges(pyri_site *s, ranges *r)
 {
     pyri_reader *reader;
-    int err = see_last_commit(s);
-    if (err < 0 || (err = pyri_reader_begin(s, &reader)) < 0)
+    int err = pyri_mailbox_drop_dead(s);
+    if (err < 0 || (err = see_last_commit(s)) < 0 || (err = pyri_reader_begin(s, &reader)) < 0)
         return err;
     err = pyri_blobs_scan(s, reader->txn, (pyri_ref){r->segment, 0}, add_named,
                           r);

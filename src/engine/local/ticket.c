@@ -367,17 +367,21 @@ pyri_ticket_renew(pyri_site *s, pyri_ticket *t)
 }
 
 int
-pyri_ticket_check(pyri_site *s, uint64_t array, uint64_t version)
+pyri_ticket_check(pyri_site *s, uint64_t array, uint64_t version, int *ndim)
 {
     uint8_t key[TICKET_KEY];
     pyri_reader *r;
     pyri_head head;
-    MDB_val v;
+    MDB_val k = {sizeof key, key}, v;
+    entry e = {0};
     bool found = false;
     ticket_key(key, array, version);
     int err = pyri_reader_begin(s, &r);
     if (err == 0 && (err = pyri_reader_live(s, r)) == 0)
         err = pyri_env_get(r->live, s->live_db, key, sizeof key, &v, &found);
+    if (err == 0 && found)
+        err = decode(&k, &v, &e);
+    *ndim = e.ndim;
     if (err == 0 && !found)
         err = pyri_meta_head(s, r->txn, array, &head);
     pyri_reader_end(s, r);

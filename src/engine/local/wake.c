@@ -52,6 +52,19 @@ pyri_futex_wake(_Atomic uint32_t *word)
     syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
 }
 
+void
+pyri_futex_wait_shared(_Atomic uint32_t *word, uint32_t seen, int ms)
+{
+    struct timespec ts = {ms / 1000, ms % 1000 * 1000000L};
+    futex_wait(word, FUTEX_WAIT, seen, &ts);
+}
+
+void
+pyri_futex_wake_shared(_Atomic uint32_t *word)
+{
+    syscall(SYS_futex, word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
 /* --- the file ------------------------------------------------------------ */
 
 int
@@ -95,7 +108,7 @@ pyri_wake_all(pyri_wake *w, uint64_t array)
     unsigned i = word_of(array);
     atomic_fetch_add(&w->moved[i], 1);
     if (atomic_load(&w->sleepers[i]))
-        syscall(SYS_futex, &w->moved[i], FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+        pyri_futex_wake_shared(&w->moved[i]);
 }
 
 /* --- waiting ------------------------------------------------------------- */
