@@ -59,9 +59,10 @@
 enum {
     SLOTS = 32,
     HEAD = 4096,
-    SLICE_MS = 5,
-    PATIENCE = 10 /* slices in which nothing happens */
+    SLICE_MS = 5
 };
+
+int pyri_mailbox_patience = 10;
 
 enum { FREE, FILLING, PENDING, LEAD, TAKEN, DONE, RETURNED, STATES = 8 };
 
@@ -381,7 +382,7 @@ is_lost(pyri_site *s, wait_for *w, uint64_t busy)
                     ? w->slices + 1
                     : 0;
     w->turns = turns;
-    return w->slices > PATIENCE || is_gone(s, busy);
+    return w->slices > pyri_mailbox_patience || is_gone(s, busy);
 }
 
 /* Take back a letter that nobody has, and the turn. */

@@ -69,6 +69,10 @@ int pyri_answer_read(const uint8_t *from, pyri_postmark mark,
 
 /* --- mailbox.c ----------------------------------------------------------- */
 
+/* For how many slices of 5 ms one that is alive is waited for though nothing
+ * happens. Tests change it. */
+extern int pyri_mailbox_patience;
+
 /*
  * To be called with a batch that no other thread has. Either another process
  * did all of it, and each has its result; or false: the caller does, and calls
