@@ -39,7 +39,9 @@
  *    has taken one is waited for: see pyri_mailbox_drop_dead().
  *
  * Who waits looks every few milliseconds whether the one it waits for is dead,
- * and gives up if nobody has ended a turn for a while: it may be stopped.
+ * and gives up if nobody has ended a turn for a while: it may be stopped. While
+ * one is inside its transaction there is no hurry: LMDB's lock could not be had
+ * either, and a slow disk is no reason to queue up for that.
  */
 #include "engine/local/mailbox.h"
 
@@ -59,7 +61,8 @@
 enum {
     SLOTS = 32,
     HEAD = 4096,
-    SLICE_MS = 5
+    SLICE_MS = 5,
+    INSIDE = 20 /* times as much patience */
 };
 
 int pyri_mailbox_patience = 10;
@@ -74,10 +77,11 @@ typedef struct slot {
 
 typedef struct box {
     _Atomic uint64_t busy;
-    _Atomic uint32_t turns; /* that have ended */
-    _Atomic uint32_t looks; /* for owners that are dead */
+    _Atomic uint64_t inside; /* the badge of one in a transaction, or 0 */
+    _Atomic uint32_t turns;  /* that have ended */
+    _Atomic uint32_t looks;  /* for owners that are dead */
     slot slots[SLOTS];
-    uint8_t unused[HEAD - 16 - SLOTS * sizeof(slot)];
+    uint8_t unused[HEAD - 24 - SLOTS * sizeof(slot)];
     uint8_t letters[SLOTS][PYRI_LETTER_SIZE];
 } box;
 
@@ -372,7 +376,9 @@ try_again(pyri_request *requests)
 static bool
 is_lost(pyri_site *s, wait_for *w, uint64_t busy)
 {
-    uint32_t turns = atomic_load(&s->mailbox->box->turns);
+    box *m = s->mailbox->box;
+    uint32_t turns = atomic_load(&m->turns);
+    int patience = pyri_mailbox_patience;
     if (busy == 0 || busy == w->me)
         return true;
     if (!w->waited)
@@ -382,7 +388,9 @@ is_lost(pyri_site *s, wait_for *w, uint64_t busy)
                     ? w->slices + 1
                     : 0;
     w->turns = turns;
-    return w->slices > pyri_mailbox_patience || is_gone(s, busy);
+    if (atomic_load(&m->inside))
+        patience *= INSIDE;
+    return w->slices > patience || is_gone(s, busy);
 }
 
 /* Take back a letter that nobody has, and the turn. */
@@ -499,6 +507,8 @@ pyri_letter *
 pyri_mailbox_take(pyri_site *s)
 {
     pyri_letter *first = NULL, **last = &first;
+    if (s->mailbox)
+        atomic_store(&s->mailbox->box->inside, pyri_presence_badge(s));
     for (unsigned i = 0; s->mailbox && i < SLOTS; i++)
         if ((*last = take_letter(s, i)))
             last = &(*last)->next;
@@ -524,6 +534,9 @@ void
 pyri_mailbox_answer(pyri_site *s, pyri_letter *letters, bool committed)
 {
     bool any = letters;
+    uint64_t me = pyri_presence_badge(s);
+    if (s->mailbox) /* unless the next one is by now */
+        atomic_compare_exchange_strong(&s->mailbox->box->inside, &me, 0);
     for (pyri_letter *l = letters, *next; l; l = next) {
         next = l->next;
         answer(s->mailbox->box, l, committed);

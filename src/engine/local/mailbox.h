@@ -70,7 +70,7 @@ int pyri_answer_read(const uint8_t *from, pyri_postmark mark,
 /* --- mailbox.c ----------------------------------------------------------- */
 
 /* For how many slices of 5 ms one that is alive is waited for though nothing
- * happens. Tests change it. */
+ * happens; 20 times as long while one is in a transaction. Tests change it. */
 extern int pyri_mailbox_patience;
 
 /*
@@ -81,11 +81,11 @@ extern int pyri_mailbox_patience;
 bool pyri_mailbox_enter(pyri_site *s, pyri_request *requests);
 void pyri_mailbox_leave(pyri_site *s);
 
-/* In a write transaction of meta: take the letters that wait. They are for
- * this one transaction: their owners may have them back after it. */
+/* In a write transaction of meta: take the letters that wait, or NULL. They are
+ * for this one transaction: their owners may have them back after it. */
 pyri_letter *pyri_mailbox_take(pyri_site *s);
-/* After the transaction. Takes the letters; answers them, or if it was undone
- * hands them back to their owners, to be tried alone. */
+/* After the transaction, in any case. Takes the letters; answers them, or if it
+ * was undone hands them back to their owners, to be tried alone. */
 void pyri_mailbox_answer(pyri_site *s, pyri_letter *letters, bool committed);
 
 #endif

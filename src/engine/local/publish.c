@@ -239,8 +239,8 @@ run(pyri_site *s, pyri_request *first, bool *shared)
         if (r->err == 0 && r->c->latest != r->before)
             pyri_wake_all(s->wake, r->c->array);
     last->next = NULL;
-    if (letters) {
-        *shared = true;
+    if (shared) {
+        *shared = letters;
         pyri_mailbox_answer(s, letters, err == 0);
     }
     return err;

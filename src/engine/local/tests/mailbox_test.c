@@ -29,7 +29,7 @@ site_of(pyri_engine *e)
 
 static char path[PATH_MAX];
 
-enum { USUAL = 10, LONG = 400, ENDLESS = 1 << 30 }; /* patience */
+enum { USUAL = 10, LONG = 400, ENDLESS = 1 << 26 }; /* patience */
 
 static pyri_engine *
 fresh(void)
@@ -245,7 +245,7 @@ an_answer_is_read_as_it_was_written_or_refused(void)
 
 /* --- between processes --------------------------------------------------- */
 
-enum { HEAD = 16, SLOT = 16, SLOTS = 32, PENDING = 2, TAKEN = 4 };
+enum { HEAD = 24, SLOT = 16, SLOTS = 32, PENDING = 2, TAKEN = 4 };
 
 /* The slots that are in this state, as the file says. */
 static int
@@ -342,6 +342,7 @@ take_letters_and(void *arg)
     CHECK(l && l->next && !l->next->next);
     CHECK(count_slots(TAKEN) == 2);
     mdb_txn_abort(txn);
+    pyri_mailbox_answer(site_of(e), NULL, false); /* not inside any more */
     if (!strcmp(then, "die"))
         kill(getpid(), SIGKILL);
     if (!strcmp(then, "stop"))
