@@ -10,7 +10,7 @@
 #include "fuzz/world.h"
 
 #include "array/handlers.h"
-#include "engine/local/local.h"
+#include "engine/local/mailbox.h"
 #include "op/op.h"
 #include "support/tmp_store.h"
 
@@ -231,6 +231,31 @@ save_marker(void)
     save_text("marker", NULL, 0, text);
 }
 
+/* Sum, size, number and owner are left out: the target puts them right. */
+static void
+save_letter(void)
+{
+    static uint8_t bytes[4096];
+    uint64_t shape[2] = {10, 20};
+    pyri_node_put node = {{"a key", 5}, {"its value", 9}};
+    pyri_blob blob = {{3, 4096}, 100000};
+    pyri_complete c = {.array = 7, .version = 8, .shape = shape,
+                       .nodes = &node, .nnodes = 1, .blobs = &blob,
+                       .nblobs = 1, .record = {"a record", 8}};
+    pyri_request r[2] = {{.next = &r[1], .c = &c, .ndim = 2},
+                         {.c = &c, .ndim = 2}};
+    size_t size = pyri_letter_write(NULL, r, (pyri_postmark){1, 2}, bytes,
+                                    sizeof bytes);
+    MUST(size > 24);
+    bytes[23] = 1;
+    save("letter", bytes + 23, size - 23);
+    pyri_letter l = {.requests = r, .n = 2, .mark = {1, 2}};
+    static uint8_t answer[PYRI_ANSWER_SIZE];
+    pyri_answer_write(&l, answer);
+    answer[23] = 1;
+    save("letter", answer + 23, pyri_load32(answer + 8) - 23);
+}
+
 /* --- by hand ------------------------------------------------------------- */
 
 static void
@@ -305,6 +330,7 @@ main(int argc, char **argv)
     for (int scene = 0; scene < SCENES; scene++)
         save_scene(scene);
     save_marker();
+    save_letter();
     save_handlers();
     save_expressions();
     save_texts();
