@@ -11,6 +11,8 @@
 
 #include <pthread.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 enum { BOUND_MS = 120000 };
@@ -425,6 +427,31 @@ one_who_is_busy_and_does_nothing_is_not_waited_for_long(void)
     pyri_engine_close(e);
 }
 
+/* Files cannot grow to where the first letter would end. */
+static int
+complete_without_room(void *arg)
+{
+    struct rlimit limit = {96 << 10, 96 << 10};
+    signal(SIGXFSZ, SIG_IGN);
+    REQUIRE(setrlimit(RLIMIT_FSIZE, &limit) == 0);
+    return take_and_complete(arg);
+}
+
+static void
+without_room_for_a_letter_all_goes_as_if_there_were_no_mailbox(void)
+{
+    pyri_engine *e = fresh();
+    pyri_mailbox_patience = ENDLESS;
+    pyri_request none = {0};
+    struct stat st;
+    CHECK(!pyri_mailbox_enter(site_of(e), &none)); /* and does not leave */
+    CHECK(proc_ends_well(proc_fork(complete_without_room, NULL), BOUND_MS));
+    CHECK(latest_of(e) == 1);
+    CHECK(stat(inside(path, "live/mailbox"), &st) == 0 && st.st_size == 4096);
+    pyri_mailbox_leave(site_of(e));
+    pyri_engine_close(e);
+}
+
 /* --- what a dead one asked for ------------------------------------------- */
 
 /* Its letter may be stored or not, until its segments are swept: then it never
@@ -493,5 +520,6 @@ TESTS(T(a_letter_is_read_as_it_was_written),
       T(letters_that_a_dead_one_took_are_done_by_their_owners),
       T(letters_that_a_stopped_one_took_are_done_by_their_owners),
       T(one_who_is_busy_and_does_nothing_is_not_waited_for_long),
+      T(without_room_for_a_letter_all_goes_as_if_there_were_no_mailbox),
       T(letters_of_the_dead_are_dropped_before_their_segments_are_swept),
       T(garbage_in_the_mailbox_harms_nobody))
