@@ -369,7 +369,8 @@ pyri_answer_read(const uint8_t *from, pyri_postmark mark,
     if (size == 0)
         return not_it();
     memcpy(copy, from, size);
-    if (!is_whole(copy, size, mark, &c) || pyri_cursor_u32(&c) != (n | IS_ANSWER))
+    if (!is_whole(copy, size, mark, &c) ||
+        pyri_cursor_u32(&c) != (n | IS_ANSWER))
         return not_it();
     bool good = true;
     for (pyri_request *r = requests; r && good; r = r->next)
