@@ -171,6 +171,7 @@ compute_away(computing *c)
         pyri_box part = {.lo = {0}};
         part_of(&c->d.array->schema, c->box, c->d.painted[i].pos, &part);
         err = pyri_errands_add(&e, &part, i);
+        PYRI_FAULT("compute.chunk");
         if (err == 0 && pyri_errands_full(&e))
             err = send_errands(c, &e);
     }
