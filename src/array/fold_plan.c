@@ -443,6 +443,13 @@ typedef struct opened {
     pyri_held held;
 } opened;
 
+static void
+close_carrier(opened *o)
+{
+    pyri_held_fini(&o->held);
+    pyri_snapshot_close(&o->s);
+}
+
 static int
 open_carrier(const planning *x, const pyri_carrier *c, opened *o)
 {
@@ -457,15 +464,8 @@ open_carrier(const planning *x, const pyri_carrier *c, opened *o)
     if (err == 0)
         err = pyri_held_add(&o->held, &o->s.tree, x->pos, &o->node);
     if (err < 0)
-        pyri_snapshot_close(&o->s);
+        close_carrier(o);
     return err;
-}
-
-static void
-close_carrier(opened *o)
-{
-    pyri_held_fini(&o->held);
-    pyri_snapshot_close(&o->s);
 }
 
 static int
