@@ -8,8 +8,6 @@
  */
 #include "array/errands.h"
 
-#include "array/handlers.h"
-
 #include "base/sys.h"
 
 #include <stdlib.h>
@@ -23,22 +21,6 @@ typedef struct pyri_trip {
 } trip;
 
 /* --- the list ------------------------------------------------------------ */
-
-static int
-encode_programs(pyri_errands *e, const pyri_program *const *list, int n)
-{
-    size_t at[1 + PYRI_MAX_HANDLERS + 1];
-    for (int i = 0; i < n; i++) {
-        at[i] = e->code.size;
-        pyri_program_encode(list[i], &e->code);
-    }
-    at[n] = e->code.size;
-    for (int i = 0; i < n && !e->code.failed; i++)
-        e->programs[i] =
-            (pyri_bytes){e->code.data + at[i], at[i + 1] - at[i]};
-    e->nprograms = n;
-    return pyri_buf_check(&e->code, "a function");
-}
 
 static int
 make_room(pyri_errands *e)
@@ -64,7 +46,9 @@ pyri_errands_begin(pyri_errands *e, const pyri_sources *s, bool *can)
            (!s->handlers || pyri_handlers_list(s->handlers, list, &n));
     if (!*can)
         return 0;
-    int err = encode_programs(e, list, n);
+    pyri_programs_encode(list, n, &e->code, e->programs);
+    e->nprograms = n;
+    int err = pyri_buf_check(&e->code, "a function");
     if (err == 0)
         err = make_room(e);
     if (err == 0)

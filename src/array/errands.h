@@ -5,6 +5,7 @@
 #ifndef PYRI_ARRAY_ERRANDS_H
 #define PYRI_ARRAY_ERRANDS_H
 
+#include "array/handlers.h"
 #include "array/sources.h"
 #include "chunk/errand.h"
 
@@ -15,7 +16,7 @@ enum { PYRI_ERRANDS = 256 }; /* that are sent at a time */
 typedef struct pyri_errands {
     const pyri_sources *s;
     pyri_reader *reader;
-    pyri_bytes programs[1 + 16]; /* the function, and handlers */
+    pyri_bytes programs[1 + PYRI_MAX_HANDLERS]; /* the function first */
     int nprograms;
     pyri_buf code; /* behind these */
     pyri_buf reduction;

@@ -33,22 +33,6 @@ struct pyri_sender {
     pyri_buf code;
 };
 
-static int
-encode(pyri_sender *s, const pyri_program *const *list, int n)
-{
-    size_t at[PYRI_MAX_HANDLERS + 1];
-    for (int i = 0; i < n; i++) {
-        at[i] = s->code.size;
-        pyri_program_encode(list[i], &s->code);
-    }
-    at[n] = s->code.size;
-    for (int i = 0; i < n && !s->code.failed; i++)
-        s->programs[i] =
-            (pyri_bytes){s->code.data + at[i], at[i + 1] - at[i]};
-    s->nprograms = n;
-    return pyri_buf_check(&s->code, "handlers");
-}
-
 int
 pyri_sender_new(pyri_draft *d, pyri_sender **out)
 {
@@ -63,7 +47,9 @@ pyri_sender_new(pyri_draft *d, pyri_sender **out)
     if (!s)
         return pyri_fail_nomem("handlers");
     s->d = d;
-    int err = encode(s, list, n);
+    pyri_programs_encode(list, n, &s->code, s->programs);
+    s->nprograms = n;
+    int err = pyri_buf_check(&s->code, "handlers");
     if (err < 0) {
         pyri_sender_free(s);
         return err;
@@ -119,20 +105,22 @@ pyri_sender_add(pyri_sender *s, const pyri_box *box, pyri_mem cells,
     return s->n == MOST || s->bytes >= MOST_BYTES ? pyri_sender_flush(s) : 0;
 }
 
-/* What was stored is the draft's from now on. */
+/* What was stored is the draft's from now on, also if something goes wrong. */
 static int
-take(pyri_draft *d, const pyri_errand *e, pyri_painted *to)
+note(pyri_draft *d, const pyri_frag *f)
 {
-    const pyri_frag *f = &e->frag;
-    int err = 0;
-    if (f->kind != PYRI_FRAG_SAME)
-        err = pyri_stash_add(d, &(pyri_blob){{f->ref[0], f->ref[1]},
-                                             pyri_frag_blob_size(f)});
-    if (err < 0)
-        return err;
+    if (f->kind == PYRI_FRAG_SAME)
+        return 0;
+    return pyri_stash_add(d, &(pyri_blob){{f->ref[0], f->ref[1]},
+                                          pyri_frag_blob_size(f)});
+}
+
+static int
+take(const pyri_errand *e, pyri_painted *to)
+{
     if (!(to->frags = pyri_sys_malloc(sizeof *to->frags)))
         return pyri_fail_nomem("the fragments of a write");
-    to->frags[0] = *f;
+    to->frags[0] = e->frag;
     to->own = e->sum;
     to->n = 1;
     return 0;
@@ -147,11 +135,15 @@ pyri_sender_flush(pyri_sender *s)
     int err = pyri_commit_renew(d); /* it may be in flight already */
     if (err == 0)
         err = pyri_engine_compute(d->array->engine, s->errands, s->n);
+    for (size_t i = 0; i < s->n; i++) {
+        int bad = s->errands[i].done ? note(d, &s->errands[i].frag) : 0;
+        err = bad < 0 ? bad : err;
+    }
     for (size_t i = 0; i < s->n && err == 0; i++) {
         const pyri_errand *e = &s->errands[i];
         if (!e->done)
             continue;
-        err = take(d, e, s->to[i]);
+        err = take(e, s->to[i]);
         there += pyri_box_cells(sc->ndim, &e->box) * pyri_type_size(sc->type);
     }
     pyri_engine_tally(d->array->engine, there, 0);

@@ -87,6 +87,14 @@ pyri_buf_u64(pyri_buf *b, uint64_t v)
 }
 
 void
+pyri_buf_f64(pyri_buf *b, double v)
+{
+    uint64_t bits;
+    memcpy(&bits, &v, sizeof bits);
+    pyri_buf_u64(b, bits);
+}
+
+void
 pyri_buf_varint(pyri_buf *b, uint64_t v)
 {
     uint8_t bytes[10];
@@ -149,6 +157,15 @@ pyri_cursor_u64(pyri_cursor *c)
 {
     const uint8_t *at = pyri_cursor_take(c, 8);
     return at ? pyri_load64(at) : 0;
+}
+
+double
+pyri_cursor_f64(pyri_cursor *c)
+{
+    uint64_t bits = pyri_cursor_u64(c);
+    double v;
+    memcpy(&v, &bits, sizeof v);
+    return v;
 }
 
 uint64_t

@@ -35,6 +35,7 @@ void pyri_buf_u8(pyri_buf *b, uint8_t v);
 void pyri_buf_u16(pyri_buf *b, uint16_t v);
 void pyri_buf_u32(pyri_buf *b, uint32_t v);
 void pyri_buf_u64(pyri_buf *b, uint64_t v);
+void pyri_buf_f64(pyri_buf *b, double v); /* its bits */
 void pyri_buf_varint(pyri_buf *b, uint64_t v); /* LEB128, 1 to 10 bytes */
 void pyri_buf_str(pyri_buf *b, const char *s); /* varint length, then bytes */
 
@@ -59,6 +60,7 @@ uint8_t pyri_cursor_u8(pyri_cursor *c);
 uint16_t pyri_cursor_u16(pyri_cursor *c);
 uint32_t pyri_cursor_u32(pyri_cursor *c);
 uint64_t pyri_cursor_u64(pyri_cursor *c);
+double pyri_cursor_f64(pyri_cursor *c);
 uint64_t pyri_cursor_long_varint(pyri_cursor *c);
 static inline uint64_t
 pyri_cursor_varint(pyri_cursor *c)

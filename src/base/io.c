@@ -63,3 +63,21 @@ pyri_io_reserve(int fd, size_t size)
         return errno;
     return 0;
 }
+
+int
+pyri_io_share(const char *path, size_t reserved, size_t size, void **out)
+{
+    int fd = PYRI_RETRY(
+        pyri_sys_open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666));
+    if (fd < 0)
+        return errno;
+    int errnum = pyri_io_reserve(fd, reserved);
+    if (errnum == 0) {
+        void *at = pyri_sys_mmap(NULL, size, PROT_READ | PROT_WRITE,
+                                 MAP_SHARED, fd, 0);
+        errnum = at == MAP_FAILED ? errno : 0;
+        *out = errnum ? NULL : at;
+    }
+    pyri_sys_close(fd);
+    return errnum;
+}

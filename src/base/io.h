@@ -31,5 +31,8 @@ int pyri_io_random(void *out, size_t size);
 /* Sees to it that the first bytes of a file can be written through a map: on a
  * full disk that would be a SIGBUS. The file grows to that size. */
 int pyri_io_reserve(int fd, size_t size);
+/* Map `size` bytes of a file, made if need be, to write to and to share; the
+ * first `reserved` of them are reserved. */
+int pyri_io_share(const char *path, size_t reserved, size_t size, void **out);
 
 #endif

@@ -17,23 +17,6 @@
 
 enum { PYRI_BRIEF_BYTES = 63 }; /* one more tells what it is */
 
-static inline void
-pyri_brief_real(pyri_buf *b, double v)
-{
-    uint64_t bits;
-    memcpy(&bits, &v, sizeof bits);
-    pyri_buf_u64(b, bits);
-}
-
-static inline double
-pyri_brief_take_real(pyri_cursor *c)
-{
-    uint64_t bits = pyri_cursor_u64(c);
-    double v;
-    memcpy(&v, &bits, sizeof v);
-    return v;
-}
-
 /* False if it does not fit; then there may be something in b. */
 static inline bool
 pyri_brief_encode(const pyri_frag *f, pyr_type type, const pyri_summary *s,
@@ -53,12 +36,12 @@ pyri_brief_encode(const pyri_frag *f, pyr_type type, const pyri_summary *s,
     pyri_cell_store(type, cell, s->max);
     pyri_buf_add(b, cell, pyri_type_size(type));
     if (real) {
-        pyri_brief_real(b, s->sum);
-        pyri_brief_real(b, s->sum_lost);
+        pyri_buf_f64(b, s->sum);
+        pyri_buf_f64(b, s->sum_lost);
     } else {
         pyri_buf_varint(b, (uint64_t)sum << 1 ^ (uint64_t)(sum >> 63));
     }
-    pyri_brief_real(b, s->squares);
+    pyri_buf_f64(b, s->squares);
     return b->size <= PYRI_BRIEF_BYTES && !s->equal &&
            (real || (pyri_u128)(__int128)sum == s->sum_int);
 }
@@ -87,14 +70,14 @@ pyri_brief_decode(pyri_cursor *c, pyr_type type, uint64_t cells, pyri_frag *f,
     s->min = pyri_cell_load(type, min);
     s->max = pyri_cell_load(type, max);
     if (pyri_type_is_float(type)) {
-        s->sum = pyri_brief_take_real(c);
-        s->sum_lost = pyri_brief_take_real(c);
+        s->sum = pyri_cursor_f64(c);
+        s->sum_lost = pyri_cursor_f64(c);
     } else {
         uint64_t v = pyri_cursor_varint(c);
         s->sum_int = (pyri_u128)(__int128)((int64_t)(v >> 1) ^
                                            -(int64_t)(v & 1));
     }
-    s->squares = pyri_brief_take_real(c);
+    s->squares = pyri_cursor_f64(c);
     return !c->failed && c->at == c->end;
 }
 

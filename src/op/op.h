@@ -71,6 +71,9 @@ typedef struct pyri_program {
 /* Append its bytes to b; ask pyri_buf_check(). The layout is in program.c. Not
  * of a program with calls: kernels have no bytes. */
 void pyri_program_encode(const pyri_program *p, pyri_buf *b);
+/* Several, into a buffer that is empty; out[i] are the bytes of each in it. */
+void pyri_programs_encode(const pyri_program *const *list, int n, pyri_buf *b,
+                          pyri_bytes *out);
 /*
  * From bytes of any origin. 0, and then it is safe to run, or PYR_ECORRUPT, or
  * PYR_EFORMAT for bytes of a newer kind; then *p is zero.

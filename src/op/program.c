@@ -52,6 +52,23 @@ pyri_program_encode(const pyri_program *p, pyri_buf *b)
     }
 }
 
+void
+pyri_programs_encode(const pyri_program *const *list, int n, pyri_buf *b,
+                     pyri_bytes *out)
+{
+    size_t at = 0;
+    for (int i = 0; i < n; i++) {
+        pyri_program_encode(list[i], b);
+        out[i].size = b->size - at;
+        at = b->size;
+    }
+    at = 0;
+    for (int i = 0; i < n && !b->failed; i++) {
+        out[i].data = b->data + at;
+        at += out[i].size;
+    }
+}
+
 static const char *
 read_head(pyri_program *p, pyri_cursor *c)
 {

@@ -16,30 +16,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void
-add_real(pyri_buf *b, double v)
-{
-    uint64_t bits;
-    memcpy(&bits, &v, sizeof bits);
-    pyri_buf_u64(b, bits);
-}
-
-static double
-take_real(pyri_cursor *c)
-{
-    uint64_t bits = pyri_cursor_u64(c);
-    double v;
-    memcpy(&v, &bits, sizeof v);
-    return v;
-}
-
 void
 pyri_serve_ask(const pyri_reduction *r, const pyri_quantile *q, pyri_buf *out)
 {
     pyri_buf_u8(out, (uint8_t)r->op);
     if (r->op == PYRI_RED_HISTOGRAM) {
-        add_real(out, r->lo);
-        add_real(out, r->hi);
+        pyri_buf_f64(out, r->lo);
+        pyri_buf_f64(out, r->hi);
         pyri_buf_u32(out, r->bins);
     } else if (r->op == PYRI_RED_QUANTILE) {
         pyri_buf_u32(out, q->bins);
@@ -68,8 +51,8 @@ understand(pyri_bytes how, serving *s)
         return false;
     s->r.op = (pyri_reduce_op)op;
     if (s->r.op == PYRI_RED_HISTOGRAM) {
-        s->r.lo = take_real(&c);
-        s->r.hi = take_real(&c);
+        s->r.lo = pyri_cursor_f64(&c);
+        s->r.hi = pyri_cursor_f64(&c);
         s->r.bins = pyri_cursor_u32(&c);
     } else if (s->r.op == PYRI_RED_QUANTILE) {
         s->r.bins = pyri_cursor_u32(&c);

@@ -94,29 +94,6 @@ struct pyri_mailbox {
 
 /* --- the file ------------------------------------------------------------ */
 
-/* The file is as long as its blocks are set aside; the rest of the map is not
- * touched before that. */
-static int
-map_box(const char *path, box **out)
-{
-    int fd = PYRI_RETRY(
-        pyri_sys_open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666));
-    if (fd < 0)
-        return pyri_fail_errno(errno, "%s", path);
-    void *at = MAP_FAILED;
-    int errnum = pyri_io_reserve(fd, HEAD);
-    if (errnum == 0) {
-        at = pyri_sys_mmap(NULL, sizeof(box), PROT_READ | PROT_WRITE,
-                           MAP_SHARED, fd, 0);
-        errnum = errno;
-    }
-    pyri_sys_close(fd);
-    if (at == MAP_FAILED)
-        return pyri_fail_errno(errnum, "%s", path);
-    *out = at;
-    return 0;
-}
-
 int
 pyri_mailbox_open(const char *path, pyri_mailbox **out)
 {
@@ -124,12 +101,17 @@ pyri_mailbox_open(const char *path, pyri_mailbox **out)
     pyri_mailbox *m = pyri_sys_calloc(1, sizeof *m);
     if (!m)
         return pyri_fail_nomem("a mailbox");
-    int err = map_box(path, &m->box);
-    if (err == 0)
-        *out = m;
-    else
+    /* The file is as long as its blocks are set aside; the rest of the map is
+     * not touched before that. */
+    void *at;
+    int errnum = pyri_io_share(path, HEAD, sizeof(box), &at);
+    if (errnum) {
         free(m);
-    return err;
+        return pyri_fail_errno(errnum, "%s", path);
+    }
+    m->box = at;
+    *out = m;
+    return 0;
 }
 
 void

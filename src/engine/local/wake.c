@@ -70,23 +70,11 @@ pyri_futex_wake_shared(_Atomic uint32_t *word)
 int
 pyri_wake_open(const char *path, pyri_wake **out)
 {
-    *out = NULL;
-    int fd = PYRI_RETRY(
-        pyri_sys_open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666));
-    if (fd < 0)
-        return pyri_fail_errno(errno, "%s", path);
-    void *at = MAP_FAILED;
-    int errnum = pyri_io_reserve(fd, sizeof(pyri_wake));
-    if (errnum == 0) {
-        at = pyri_sys_mmap(NULL, sizeof(pyri_wake), PROT_READ | PROT_WRITE,
-                           MAP_SHARED, fd, 0);
-        errnum = errno;
-    }
-    pyri_sys_close(fd);
-    if (at == MAP_FAILED)
-        return pyri_fail_errno(errnum, "%s", path);
+    void *at = NULL;
+    int errnum = pyri_io_share(path, sizeof(pyri_wake), sizeof(pyri_wake),
+                               &at);
     *out = at;
-    return 0;
+    return errnum ? pyri_fail_errno(errnum, "%s", path) : 0;
 }
 
 void

@@ -195,7 +195,8 @@ take_blob(const pyri_call *c, const pyri_frag *f, const pyri_summary *sum,
     uint64_t cells = pyri_box_cells(e->style->ndim, &e->box);
     uint64_t place = f->ref[1];
     pyri_summary_encode(sum, e->style->type, bytes);
-    if ((place == 0) != (x->home == 0) || place >> PYRI_RADOS_PLACE_BITS || sum->count != cells ||
+    if ((place == 0) != (x->home == 0) || place >> PYRI_RADOS_PLACE_BITS ||
+        sum->count != cells ||
         f->stored != cells * pyri_type_size(e->style->type) ||
         pyri_summary_decode(&e->sum, e->style->type, bytes) < 0)
         return pyri_rados_garbled(c);
