@@ -16,26 +16,9 @@ enum { APART = 2 };
 static void
 stop_later(const char *dir)
 {
-    int ends[2];
-    REQUIRE(pipe2(ends, O_CLOEXEC) == 0);
-    char sh[] = "/bin/sh", c[] = "-c";
-    char script[] = "cat >/dev/null; [ ! -d \"$1\" ] || \"$0\" stop \"$1\"; "
-                    "rm -rf -- \"${1%/*}\"";
-    char *tool = strdup(getenv("PYR_DEV_CEPH")), *where = strdup(dir);
-    char *argv[] = {sh, c, script, tool, where, NULL};
-    fflush(NULL);
-    if (fork() == 0) {
-        setsid();
-        int none = open("/dev/null", O_RDWR);
-        dup2(ends[0], 0);
-        dup2(none, 1);
-        dup2(none, 2);
-        execve(sh, argv, environ);
-        _exit(127);
-    }
-    close(ends[0]); /* the other end closes with this process */
-    free(tool);
-    free(where);
+    tmp_after("cat >/dev/null; [ ! -d \"$1\" ] || \"$0\" stop \"$1\"; "
+              "rm -rf -- \"${1%/*}\"",
+              getenv("PYR_DEV_CEPH"), dir);
 }
 
 /* A cluster in namespaces of this process; false if the kernel refuses. */

@@ -142,20 +142,29 @@ process_take_and_die(pyri_engine *e, int number, void *shared)
     return 1;
 }
 
-static void
-a_writer_whose_process_was_killed_is_dead(void)
+/* A new store, with version 1 taken by a process that was killed: its ticket,
+ * to be unmapped. */
+static pyri_ticket *
+leave_a_dead_writer(unsigned lease_ms)
 {
     pyri_ticket *ticket = mmap(NULL, sizeof *ticket, PROT_READ | PROT_WRITE,
                                MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     REQUIRE(ticket != MAP_FAILED);
-    pyri_engine *e = fresh_with_lease(LEASE_MS);
+    pyri_engine *e = fresh_with_lease(lease_ms);
     make_array(e, ARRAY, 0);
     pyri_engine_close(e);
     int status;
     pid_t pid = start_process(process_take_and_die, 0, ticket);
     REQUIRE(pid > 0 && waitpid(pid, &status, 0) == pid);
     REQUIRE(WIFSIGNALED(status) && ticket->version == 1);
-    e = open_as(0, 0);
+    return ticket;
+}
+
+static void
+a_writer_whose_process_was_killed_is_dead(void)
+{
+    pyri_ticket *ticket = leave_a_dead_writer(LEASE_MS);
+    pyri_engine *e = open_as(0, 0);
     pyri_ticket next = take(e, ARRAY, "");
     CHECK(next.version == 2);
     OK(complete(e, &next, "next"));
@@ -170,17 +179,8 @@ a_writer_whose_process_was_killed_is_dead(void)
 static void
 a_death_on_this_machine_shows_at_the_first_look(void)
 {
-    pyri_ticket *ticket = mmap(NULL, sizeof *ticket, PROT_READ | PROT_WRITE,
-                               MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    REQUIRE(ticket != MAP_FAILED);
-    pyri_engine *e = fresh_with_lease(3600000);
-    make_array(e, ARRAY, 0);
-    pyri_engine_close(e);
-    int status;
-    pid_t pid = start_process(process_take_and_die, 0, ticket);
-    REQUIRE(pid > 0 && waitpid(pid, &status, 0) == pid);
-    REQUIRE(WIFSIGNALED(status) && ticket->version == 1);
-    e = open_as(0, 0);
+    pyri_ticket *ticket = leave_a_dead_writer(3600000);
+    pyri_engine *e = open_as(0, 0);
     pyri_flights all = flights(e);
     CHECK(all.n == 1 && all.list[0].dead);
     pyri_flights_fini(&all);

@@ -25,18 +25,21 @@
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* Run a shell's script, with $0 and $1, when this process has ended. It has to
+ * read its input to the end first. */
 static inline void
-tmp_start_remover(char *dir)
+tmp_after(const char *script, const char *zero, const char *one)
 {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0)
         abort();
     char sh[] = "/bin/sh", c[] = "-c";
-    char script[] = "cat >/dev/null; rm -rf -- \"$0\"";
-    char *argv[] = {sh, c, script, dir, NULL};
+    char *argv[] = {sh, c, strdup(script), strdup(zero), strdup(one), NULL};
+    fflush(NULL);
     pid_t pid = fork();
     if (pid == 0) {
         setsid();
@@ -48,6 +51,8 @@ tmp_start_remover(char *dir)
         _exit(127);
     }
     close(ends[0]); /* the other end closes when this process ends */
+    for (int i = 2; i < 5; i++)
+        free(argv[i]);
 }
 
 /* The directory of this program. */
@@ -64,7 +69,7 @@ tmp_dir(void)
         perror(dir);
         abort();
     }
-    tmp_start_remover(dir);
+    tmp_after("cat >/dev/null; rm -rf -- \"$0\"", dir, "");
     return dir;
 }
 

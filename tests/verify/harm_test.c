@@ -3,7 +3,7 @@
  * by the read that meets it and by verify; everything else stays readable.
  */
 #include "support/meta_edit.h"
-#include "support/tmp_store.h"
+#include "verify/one_array.h"
 
 #include <pyramid/pyramid.h>
 
@@ -11,9 +11,6 @@
 
 enum { CELLS = 4096, CHUNK = 1024, LARGE = 32768 };
 
-static char path[4096];
-static pyr_store *store;
-static pyr_array *array;
 static int64_t first[CELLS], second[CELLS];
 
 static void
@@ -37,29 +34,6 @@ set_up(void)
     OK(pyr_write(array, where, some, second + 2 * CHUNK, &made));
     pyr_array_close(array);
     array = NULL;
-}
-
-static void
-shut(void)
-{
-    pyr_array_close(array);
-    pyr_close(store);
-    array = NULL;
-    store = NULL;
-}
-
-static void
-reopen(void)
-{
-    OK(pyr_open(path, 0, &store));
-    OK(pyr_array_open(store, "t", &array));
-}
-
-static void
-tear_down(void)
-{
-    shut();
-    tmp_remove(path);
 }
 
 static int

@@ -4,15 +4,12 @@
  * left over, and touches nothing that it cannot judge.
  */
 #include "support/meta_edit.h"
-#include "support/tmp_store.h"
+#include "verify/one_array.h"
 
 #include <pyramid/pyramid.h>
 
 enum { CHUNK = 16, CHUNKS = 64, CELLS = CHUNK * CHUNKS, LAST = 5 };
 
-static char path[4096];
-static pyr_store *store;
-static pyr_array *array;
 static int64_t want[LAST + 1][CELLS];
 static unsigned char digests[LAST + 1][16];
 
@@ -39,29 +36,6 @@ set_up(void)
         OK(pyr_digest(array, (pyr_version)v, digests[v], &known));
         CHECK(known);
     }
-}
-
-static void
-shut(void)
-{
-    pyr_array_close(array);
-    pyr_close(store);
-    array = NULL;
-    store = NULL;
-}
-
-static void
-reopen(void)
-{
-    OK(pyr_open(path, 0, &store));
-    OK(pyr_array_open(store, "t", &array));
-}
-
-static void
-tear_down(void)
-{
-    shut();
-    tmp_remove(path);
 }
 
 /* The store is closed, changed and opened again. */
