@@ -231,13 +231,15 @@ add_session(void *ctx, pyri_bytes key, pyri_bytes value)
     int64_t left = (int64_t)pyri_load64(b) - t->now;
     pyri_buf_u8(t->out, b[16] || left < 0);
     pyri_buf_u64(t->out, left > 0 ? (uint64_t)left / 1000000 : 0);
+    pyri_buf_u64(t->out, pyri_load64(b + 8));
     pyri_buf_varint(t->out, value.size - SESSION_HEAD);
     if (value.size > SESSION_HEAD)
         pyri_buf_add(t->out, b + SESSION_HEAD, value.size - SESSION_HEAD);
     return err;
 }
 
-/* Number, whether it is dead, how many milliseconds it has left, where. */
+/* Number, whether it is dead, how many milliseconds it has left, how many blobs
+ * it may have put, where. */
 int
 pyri_cls_sessions(pyri_object *o, pyri_cursor *in, pyri_buf *out)
 {

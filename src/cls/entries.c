@@ -290,6 +290,69 @@ pyri_cls_undo(pyri_object *o, pyri_cursor *in, pyri_buf *out)
     return remove_entries(o, in, true, out);
 }
 
+typedef struct disowning {
+    pyri_object *o;
+    pyri_bytes name; /* with which values begin */
+    uint32_t epoch;
+    totals t;
+    uint64_t n;
+    pyri_okey last;
+} disowning;
+
+static int
+disown_one(void *ctx, pyri_bytes key, pyri_bytes value)
+{
+    disowning *d = ctx;
+    entry e, none = {0};
+    if (!pyri_okey_name('E', (pyri_bytes){(const uint8_t *)key.data + 1,
+                                          key.size - 1}, &d->last) ||
+        value.size < ENTRY_HEAD)
+        return PYRI_CLS_BAD;
+    if (pyri_load32(value.data) >= d->epoch ||
+        value.size < ENTRY_HEAD + d->name.size ||
+        memcmp((const uint8_t *)value.data + ENTRY_HEAD, d->name.data,
+               d->name.size) != 0)
+        return 0;
+    int err = load_entry(d->o, key, &e);
+    if (err < 0)
+        return err;
+    count_out(&d->t, key, &e);
+    bool more = e.value.size > d->name.size;
+    pyri_buf_fini(&e.bytes);
+    d->n++;
+    if (!more)
+        return pyri_object_del(d->o, key);
+    count_in(&d->t, key, &none);
+    return store_entry(d->o, key, &none);
+}
+
+/* What values name that begin with these bytes went to another, in this epoch:
+ * what was put in earlier ones goes. If there is more in a value than that, the
+ * key stays, with nothing, as if it had only been intended. */
+int
+pyri_cls_disown(pyri_object *o, pyri_cursor *in, pyri_buf *out)
+{
+    disowning d = {.o = o, .last = {.bytes = {'E'}, .size = 1}};
+    bool more = true, closed = false;
+    d.epoch = pyri_cursor_u32(in);
+    d.name = pyri_cursor_str(in);
+    int err = d.name.size ? pyri_cursor_done(in) : PYRI_CLS_BAD;
+    if (err == 0)
+        err = load_totals(o, &d.t);
+    if (err == 0)
+        err = is_closed(o, &closed);
+    while (err == 0 && more) {
+        pyri_okey from = d.last;
+        err = pyri_object_list(o, pyri_okey_bytes(&from), (pyri_bytes){"E", 1},
+                               PYRI_CLS_ITEMS, disown_one, &d, &more);
+    }
+    pyri_buf_u64(out, d.n);
+    if (err < 0 || d.n == 0)
+        return err;
+    return d.t.count == 0 && !closed ? pyri_object_remove(o)
+                                     : save_totals(o, &d.t);
+}
+
 typedef struct page {
     pyri_buf *out;
     bool full;

@@ -4,7 +4,7 @@
  *   "@H"         newest published version and its shape, the next version to
  *                give, the epoch, the mark
  *   'F' VERSION  a version in flight: whose it is (an id that begins with the
- *                writer's session), until when, its claim
+ *                writer's session), until when, its claim, who took it
  *   'V' VERSION  a complete version: the id of its completion, its record
  *   'G' VERSION  it is forgotten
  *   'L' ID       a list of what was erased and is still to be removed
@@ -126,6 +126,7 @@ typedef struct flight {
     uint8_t id[PYRI_CLS_ID];
     uint64_t shape[PYRI_HEAD_MAX_DIMS];
     pyri_bytes claim; /* in `bytes` */
+    uint64_t taker;   /* the session that took it, whoever has it now */
     pyri_buf bytes;
 } flight;
 
@@ -149,6 +150,8 @@ load_flight(pyri_object *o, const pyri_head *h, uint64_t version, flight *f)
         memcpy(f->id, id, PYRI_CLS_ID);
     take_shape(&c, h, f->shape);
     f->claim = pyri_cursor_str(&c);
+    /* classes before the fourth version did not note it */
+    f->taker = c.at == c.end ? pyri_load64(f->id) : pyri_cursor_u64(&c);
     if (pyri_cursor_done(&c) == 0)
         return 0;
     pyri_buf_fini(&f->bytes);
@@ -170,6 +173,7 @@ save_flight(pyri_object *o, const pyri_head *h, uint64_t version,
     pyri_buf_varint(&b, f->claim.size);
     if (f->claim.size)
         pyri_buf_add(&b, f->claim.data, f->claim.size);
+    pyri_buf_u64(&b, f->taker);
     return save(o, pyri_okey_bytes(&key), &b);
 }
 
@@ -327,6 +331,7 @@ pyri_cls_take(pyri_object *o, pyri_cursor *in, pyri_buf *out)
     f.deadline_ns = deadline(o, t.lease_ms);
     f.base = h.latest;
     memcpy(f.id, t.id, PYRI_CLS_ID);
+    f.taker = pyri_load64(f.id);
     f.claim = t.claim;
     h.next++;
     if ((err = save_flight(o, &h, version, &f)) < 0 ||
@@ -380,6 +385,7 @@ pyri_cls_fence(pyri_object *o, pyri_cursor *in, pyri_buf *out)
         err = pyri_head_save(o, &h);
     pyri_buf_u32(out, h.epoch);
     pyri_buf_u8(out, 1);
+    pyri_buf_u64(out, f.taker);
     return err;
 }
 
@@ -558,6 +564,7 @@ pyri_cls_flights(pyri_object *o, pyri_cursor *in, pyri_buf *out)
                                    (dead ? PYRI_F_DEAD : 0)));
         pyri_buf_u64(out, f.base);
         pyri_buf_u64(out, pyri_load64(f.id));
+        pyri_buf_u64(out, f.taker);
         add_shape(out, &h, f.shape);
         pyri_buf_varint(out, f.claim.size);
         if (f.claim.size)

@@ -138,6 +138,7 @@ int pyri_cls_put(pyri_object *o, pyri_cursor *in, pyri_buf *out);
 int pyri_cls_find(pyri_object *o, pyri_cursor *in, pyri_buf *out);
 int pyri_cls_drop(pyri_object *o, pyri_cursor *in, pyri_buf *out);
 int pyri_cls_undo(pyri_object *o, pyri_cursor *in, pyri_buf *out);
+int pyri_cls_disown(pyri_object *o, pyri_cursor *in, pyri_buf *out);
 int pyri_cls_list(pyri_object *o, pyri_cursor *in, pyri_buf *out);
 int pyri_cls_count(pyri_object *o, pyri_cursor *in, pyri_buf *out);
 int pyri_cls_sweep(pyri_object *o, pyri_cursor *in, pyri_buf *out);

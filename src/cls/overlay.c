@@ -276,6 +276,7 @@ const pyri_method pyri_methods[] = {
     {"find", pyri_cls_find, false},
     {"drop", pyri_cls_drop, true},
     {"undo", pyri_cls_undo, true},
+    {"disown", pyri_cls_disown, true},
     {"list", pyri_cls_list, false},
     {"count", pyri_cls_count, false},
     {"sweep", pyri_cls_sweep, true},

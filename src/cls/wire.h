@@ -19,7 +19,7 @@
 #define PYRI_CLS_NAME "pyramid"
 
 enum {
-    PYRI_CLS_VERSION = 3, /* of the class; engine and class must agree */
+    PYRI_CLS_VERSION = 4, /* of the class; engine and class must agree */
     PYRI_WIRE = 1,        /* first byte of each request */
     PYRI_CLS_PAGE = 1 << 20, /* bytes of an answer, beyond one whole item */
     PYRI_CLS_ITEMS = 1000,   /* items of a page (an OSD gives 1024 at once) */

@@ -97,7 +97,7 @@ typedef struct scene {
     uint32_t computers;
 } scene;
 
-static void
+static inline void
 begin_crew(scene *s, const char *url)
 {
     for (int i = 0; i < WRITERS + COMPUTERS; i++) {
@@ -126,7 +126,7 @@ scene_open(scene *s, int sample)
 }
 
 /* Both arrays get so many new versions; whoever failed is noticed at once. */
-static void
+static inline void
 goes_on(scene *s, const char *when)
 {
     pyr_version first[2], now[2];
@@ -154,7 +154,7 @@ typedef struct counted {
     bool wrong;
 } counted;
 
-static int
+static inline int
 count_change(void *ctx, const pyr_change *c)
 {
     counted *k = ctx;
@@ -171,7 +171,7 @@ count_change(void *ctx, const pyr_change *c)
 }
 
 /* Each one that was acknowledged is there, under that number. */
-static uint64_t
+static inline uint64_t
 check_acknowledged(const scene *s, const counted *k)
 {
     uint64_t n = 0;
@@ -203,7 +203,7 @@ holds(pyr_array *array, pyr_version v, int32_t added)
     return true;
 }
 
-static void
+static inline void
 check_counter(scene *s)
 {
     static counted k;
@@ -224,7 +224,7 @@ check_counter(scene *s)
     CHECK(n > 0);
 }
 
-static void
+static inline void
 end_crew(scene *s, pid_t killed)
 {
     char path[4200];
@@ -235,7 +235,7 @@ end_crew(scene *s, pid_t killed)
             CHECK(proc_ends_well(s->crew[i], PATIENCE_MS));
 }
 
-static void
+static inline void
 scene_close(scene *s)
 {
     pyr_version latest;

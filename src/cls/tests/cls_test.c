@@ -72,15 +72,21 @@ take(memory *m, uint8_t id, bool again, uint64_t *version, uint32_t *epoch)
     return err;
 }
 
+enum { FENCER = 99 };
+static const uint64_t OTHERS = UINT64_MAX / 255 * FENCER; /* its session */
+
 static int
 fence(memory *m, uint64_t version, uint32_t *epoch)
 {
     request q = ask();
     pyri_buf_u64(&q.in, version);
-    ask_id(&q, 99);
+    ask_id(&q, FENCER);
     pyri_buf_u32(&q.in, LEASE_MS);
     int err = call(m, "fence", &q);
     *epoch = pyri_cursor_u32(&q.answer);
+    pyri_cursor_u8(&q.answer);
+    uint64_t taker = pyri_cursor_u64(&q.answer);
+    CHECK(err < 0 || (!q.answer.failed && taker != OTHERS));
     done(&q);
     return err;
 }
@@ -118,7 +124,9 @@ flights(memory *m, unsigned *dead)
         pyri_cursor_u64(&q.answer);
         if (pyri_cursor_u8(&q.answer) & PYRI_F_DEAD)
             *dead |= 1u << n;
-        pyri_cursor_take(&q.answer, 8 + 8 + 16);
+        pyri_cursor_take(&q.answer, 8 + 8);
+        CHECK(pyri_cursor_u64(&q.answer) != OTHERS); /* who took it */
+        pyri_cursor_take(&q.answer, 16);
         CHECK(pyri_cursor_str(&q.answer).size == 5);
         n++;
     }
@@ -310,6 +318,67 @@ an_undo_takes_away_ones_own_entries_only(void)
     memory_remove(&m);
 }
 
+static uint64_t
+disown(memory *m, uint32_t epoch, const char *name)
+{
+    request q = ask();
+    pyri_buf_u32(&q.in, epoch);
+    ask_text(&q, name);
+    CHECK(call(m, "disown", &q) == 0);
+    uint64_t n = pyri_cursor_u64(&q.answer);
+    done(&q);
+    return n;
+}
+
+static uint64_t
+count(memory *m)
+{
+    request q = ask();
+    CHECK(call(m, "count", &q) == 0);
+    uint64_t n = pyri_cursor_u64(&q.answer);
+    done(&q);
+    return n;
+}
+
+static void
+who_takes_a_version_over_strikes_off_what_was_named_for_it(void)
+{
+    memory m = {.now = 1};
+    CHECK(put(&m, 1, "a", "v1") == 0 && put(&m, 1, "b", "v2") == 0);
+    CHECK(put(&m, 1, "c", "v1, there") == 0 && put(&m, 2, "d", "v1") == 0);
+    CHECK(disown(&m, 1, "v1") == 0); /* none is earlier */
+    CHECK(disown(&m, 2, "v1") == 2);
+    CHECK(entry_is(&m, "a", NULL) && entry_is(&m, "b", "v2"));
+    CHECK(entry_is(&m, "c", "") && entry_is(&m, "d", "v1"));
+    CHECK(count(&m) == 3);
+    CHECK(disown(&m, 2, "v1") == 0);
+    CHECK(put(&m, 1, "c", "v3") == 0 && entry_is(&m, "c", "v3"));
+    CHECK(disown(&m, 9, "v") == 3);
+    CHECK(count(&m) == 3 && entry_is(&m, "b", "") && entry_is(&m, "c", ""));
+    memory_remove(&m);
+}
+
+/* More than a page; the object goes when nothing is left in it. */
+static void
+a_long_list_is_struck_off_whole(void)
+{
+    memory m = {.now = 1};
+    char key[16];
+    for (int i = 0; i < 2 * PYRI_CLS_ITEMS + 3; i++) {
+        snprintf(key, sizeof key, "k%05d", i);
+        CHECK(put(&m, 1, key, i % 2 ? "odd" : "even") == 0);
+    }
+    CHECK(disown(&m, 2, "odd") == PYRI_CLS_ITEMS + 1);
+    CHECK(count(&m) == PYRI_CLS_ITEMS + 2);
+    CHECK(disown(&m, 2, "even") == PYRI_CLS_ITEMS + 2 && !m.exists);
+    request q = ask();
+    pyri_buf_u32(&q.in, 2);
+    ask_text(&q, ""); /* which would be all */
+    CHECK(call(&m, "disown", &q) == PYRI_CLS_BAD);
+    done(&q);
+    memory_remove(&m);
+}
+
 static void
 nothing_is_put_into_what_was_closed(void)
 {
@@ -461,7 +530,7 @@ is_at(memory *m, uint64_t number, const char *where)
     CHECK(call(m, "sessions", &q) == 0);
     CHECK(pyri_cursor_u8(&q.answer) == PYRI_PAGE_ITEM);
     CHECK(pyri_cursor_u64(&q.answer) == number);
-    pyri_cursor_take(&q.answer, 1 + 8);
+    pyri_cursor_take(&q.answer, 1 + 8 + 8);
     pyri_bytes got = pyri_cursor_str(&q.answer);
     bool same = !q.answer.failed && got.size == strlen(where) &&
                 memcmp(got.data, where, got.size) == 0;
@@ -568,6 +637,8 @@ TESTS(T(a_take_that_is_repeated_gives_the_same_version),
       T(a_version_that_another_reserved_is_contested),
       T(an_entry_of_a_later_epoch_wins_in_whatever_order_they_come),
       T(an_undo_takes_away_ones_own_entries_only),
+      T(who_takes_a_version_over_strikes_off_what_was_named_for_it),
+      T(a_long_list_is_struck_off_whole),
       T(nothing_is_put_into_what_was_closed),
       T(what_is_prepared_shows_when_it_is_applied_and_locks_until_then),
       T(what_is_cancelled_leaves_nothing),

@@ -232,12 +232,17 @@ int pyri_session_number(pyri_cluster *s, uint64_t *out);
 /* At the end of the last writer: give back what was never named. */
 void pyri_session_end(pyri_cluster *s);
 void pyri_session_renew(pyri_cluster *s); /* by the keeper */
-/* Clear away what sessions that died have left. */
-int pyri_sessions_sweep(pyri_cluster *s, pyri_settled *out);
+/* Clear away what sessions that died have left. One that took a version of
+ * these arrays which is still to be completed has to wait: who does that wants
+ * to know of it. */
+int pyri_sessions_sweep(pyri_cluster *s, const uint64_t *arrays, size_t n,
+                        pyri_settled *out);
 int pyri_rados_begin_upkeep(pyri_engine *e);
 void pyri_rados_end_upkeep(pyri_engine *e);
 void pyri_upkeep_renew(pyri_cluster *s);
 uint64_t pyri_sessions_alive(pyri_cluster *s);
+/* How many blobs it may have put; 0 if it has ended. */
+int pyri_session_used(pyri_cluster *s, uint64_t number, uint64_t *used);
 /* Which of these sessions belong to a process that lives? */
 int pyri_sessions_there(pyri_cluster *s, const uint64_t *numbers, size_t n,
                         bool *there);
@@ -296,6 +301,9 @@ int pyri_rados_scan_forgotten(pyri_engine *e, pyri_reader *r,
 int pyri_rados_note_latest(pyri_reader *r, uint64_t array, uint64_t version,
                            pyri_cursor *c);
 int pyri_rados_in_flight(pyri_cluster *s, uint64_t *out);
+/* Sets any[i] if sessions[i] took a version that is not complete. */
+int pyri_rados_takers(pyri_cluster *s, uint64_t array, const uint64_t *sessions,
+                      size_t n, bool *any);
 
 /* --- nodes (rados_nodes.c) ----------------------------------------------- */
 
@@ -376,6 +384,10 @@ int pyri_rblobs_stored(pyri_cluster *s, const pyri_blob *blobs, size_t n);
 int pyri_rblobs_list(const pyri_complete *c, uint32_t epoch,
                      pyri_calls *calls);
 void pyri_rblobs_undo(pyri_cluster *s, const pyri_complete *c, uint32_t epoch);
+/* The version is in other hands since this epoch: what the session that took
+ * it has listed is named by nobody. */
+int pyri_rblobs_disown(pyri_cluster *s, const pyri_complete *c, uint32_t epoch,
+                       uint64_t session);
 void pyri_rblobs_named(pyri_cluster *s, const pyri_blob *blobs, size_t n);
 /* Note that blobs of these refs may come to be, where they are not found by
  * their own numbers. */

@@ -195,6 +195,44 @@ pyri_rblobs_drop(pyri_cluster *s, const pyri_blob *blobs, size_t n)
     return err < 0 || n == 0 ? err : pyri_rblobs_remove(s, blobs, n);
 }
 
+static int
+add_disowning(pyri_calls *calls, const pyri_complete *c, uint32_t epoch,
+              uint64_t number)
+{
+    char oid[PYRI_RADOS_OID];
+    uint8_t name[16];
+    list_oid(oid, number);
+    pyri_call *call = pyri_calls_add(calls, "disown", true, oid);
+    if (!call)
+        return pyri_fail_nomem("a list of blobs");
+    pyri_store64(name, c->array);
+    pyri_store64(name + 8, c->version);
+    pyri_buf_u32(&call->in, epoch);
+    pyri_buf_varint(&call->in, sizeof name);
+    pyri_buf_add(&call->in, name, sizeof name);
+    return 0;
+}
+
+/* Then they are to its session what it has put and not named. */
+int
+pyri_rblobs_disown(pyri_cluster *s, const pyri_complete *c, uint32_t epoch,
+                   uint64_t session)
+{
+    pyri_calls calls = {0};
+    uint64_t used;
+    int err = pyri_session_used(s, session, &used);
+    for (uint64_t at = 0; at < used && err == 0; at += ROW)
+        err = add_disowning(&calls, c, epoch, (session << 32) + at);
+    if (err == 0)
+        err = pyri_calls_run(s, calls.list, calls.n);
+    for (size_t i = 0; i < calls.n && err == 0; i++)
+        if (calls.list[i].result < 0 && calls.list[i].result != -ENOENT)
+            err = pyri_rados_fail(s, calls.list[i].result,
+                                  "the list of blobs");
+    pyri_calls_fini(&calls);
+    return err;
+}
+
 typedef struct tour {
     pyri_blob_fn *each;
     void *ctx;

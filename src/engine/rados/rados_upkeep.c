@@ -353,7 +353,9 @@ pyri_rados_settle(pyri_engine *e, pyri_settled *out)
         pyri_rados_head_oid(oid, heads[i]);
         err = settle_object(s, oid, out);
     }
-    free(heads);
     drop_records(s);
-    return err < 0 ? err : pyri_sessions_sweep(s, out);
+    if (err == 0)
+        err = pyri_sessions_sweep(s, heads, n, out);
+    free(heads);
+    return err;
 }

@@ -153,10 +153,11 @@ pyri_rados_in_flight(pyri_cluster *s, uint64_t *out)
 
 /* --- what is in flight --------------------------------------------------- */
 
-/* Whose flights they are: the sessions of the writers. */
+/* Whose flights they are: the sessions of the writers, and of those that took
+ * them, if others have them now. */
 typedef struct owners {
-    uint64_t *list;
-    size_t n, room;
+    uint64_t *list, *takers;
+    size_t n, room, takers_room;
 } owners;
 
 /* Claims are noted as offsets first, as their memory moves while it grows. */
@@ -173,9 +174,11 @@ read_flight(pyri_cursor *c, int ndim, pyri_flights *out, size_t *room,
     f->complete = flags & PYRI_F_COMPLETE;
     f->dead = flags & PYRI_F_DEAD;
     f->base = pyri_cursor_u64(c);
-    uint64_t owner = pyri_cursor_u64(c);
-    if (!pyri_room(&w->list, &w->room, w->n + 1, sizeof *w->list))
+    uint64_t owner = pyri_cursor_u64(c), taker = pyri_cursor_u64(c);
+    if (!pyri_room(&w->list, &w->room, w->n + 1, sizeof *w->list) ||
+        !pyri_room(&w->takers, &w->takers_room, w->n + 1, sizeof *w->takers))
         return -ENOMEM;
+    w->takers[w->n] = taker;
     w->list[w->n++] = owner;
     for (int d = 0; d < ndim; d++)
         f->shape[d] = pyri_cursor_u64(c);
@@ -235,12 +238,10 @@ find_dead(pyri_cluster *s, pyri_flights *all, const owners *w)
     return err < 0 ? -EIO : 0;
 }
 
-/* With `judge`, also find out who of them is gone. */
 static int
-ask_flights(pyri_cluster *s, uint64_t array, uint64_t below, bool judge,
-            pyri_flights *out)
+ask_owned_flights(pyri_cluster *s, uint64_t array, uint64_t below,
+                  pyri_flights *out, owners *w)
 {
-    owners w = {0};
     size_t room = 0;
     bool more = true;
     int err = 0;
@@ -249,13 +250,13 @@ ask_flights(pyri_cluster *s, uint64_t array, uint64_t below, bool judge,
         if (err == PYRI_CLS_BUSY) {
             pyri_flights_fini(out);
             room = 0;
-            w.n = 0;
+            w->n = 0;
         }
         head_call(&c, "flights", false, array);
         pyri_buf_u64(&c.in, out->n ? out->base + out->n + 1 : 0);
         pyri_buf_u64(&c.in, below);
         if ((err = pyri_call_run(s, &c)) == 0)
-            err = read_flights(&c, out, &room, &w, &more);
+            err = read_flights(&c, out, &room, w, &more);
         pyri_call_fini(&c);
     }
     if (err == 0 && !out->list && !pyri_room(&out->list, &room, 1,
@@ -266,12 +267,46 @@ ask_flights(pyri_cluster *s, uint64_t array, uint64_t below, bool judge,
         out->list[i].claim.data = claim ? claim : (const uint8_t *)"";
         claim += claim ? out->list[i].claim.size : 0;
     }
+    return err;
+}
+
+static void
+owners_fini(owners *w)
+{
+    free(w->list);
+    free(w->takers);
+}
+
+/* With `judge`, also find out who of them is gone. */
+static int
+ask_flights(pyri_cluster *s, uint64_t array, uint64_t below, bool judge,
+            pyri_flights *out)
+{
+    owners w = {0};
+    int err = ask_owned_flights(s, array, below, out, &w);
     if (err == 0 && judge)
         err = find_dead(s, out, &w);
-    free(w.list);
+    owners_fini(&w);
     if (err < 0)
         pyri_flights_fini(out);
     return err;
+}
+
+int
+pyri_rados_takers(pyri_cluster *s, uint64_t array, const uint64_t *sessions,
+                  size_t n, bool *any)
+{
+    owners w = {0};
+    pyri_flights all = {0};
+    int err = ask_owned_flights(s, array, UINT64_MAX, &all, &w);
+    for (size_t i = 0; i < all.n && err == 0; i++)
+        for (size_t k = 0; k < n && !all.list[i].complete; k++)
+            any[k] |= w.takers[i] == sessions[k];
+    owners_fini(&w);
+    pyri_flights_fini(&all);
+    if (err == -ENOENT)
+        return 0;
+    return err < 0 ? fail_version(s, err, array, 0) : 0;
 }
 
 int
@@ -482,8 +517,10 @@ pyri_rados_renew(pyri_engine *e, pyri_ticket *ticket)
 
 /* --- completing ---------------------------------------------------------- */
 
+/* For a version that is another's, `taker` is the session that took it. */
 static int
-new_turn(pyri_cluster *s, const pyri_complete *c, bool import, pyri_turn *turn)
+new_turn(pyri_cluster *s, const pyri_complete *c, bool import, pyri_turn *turn,
+         uint64_t *taker)
 {
     pyri_call call;
     uint8_t id[PYRI_CLS_ID];
@@ -499,10 +536,27 @@ new_turn(pyri_cluster *s, const pyri_complete *c, bool import, pyri_turn *turn)
     err = pyri_call_run(s, &call);
     turn->epoch = pyri_cursor_u32(&call.answer);
     turn->contested = pyri_cursor_u8(&call.answer);
+    *taker = import ? 0 : pyri_cursor_u64(&call.answer);
     if (err == 0 && call.answer.failed)
         err = PYRI_CLS_BAD;
     pyri_call_fini(&call);
     return err;
+}
+
+/*
+ * Get a version that is not ours, or not any more, into our hands. Whoever had
+ * it may have listed blobs and died; they must not count as named by what we
+ * make of it. If it is but late, it takes them away itself.
+ */
+static int
+take_over(pyri_cluster *s, const pyri_complete *c, bool import, pyri_turn *turn)
+{
+    uint64_t taker;
+    int err = new_turn(s, c, import, turn, &taker);
+    if (err < 0)
+        return fail_version(s, err, c->array, c->version);
+    return taker && c->nblobs == 0 ? pyri_rblobs_disown(s, c, turn->epoch, taker)
+                                   : 0;
 }
 
 static int
@@ -593,8 +647,8 @@ complete(pyri_engine *e, pyri_complete *c, bool import)
     if (err < 0 || (err = PYRI_FAULT_FAILS("publish.commit")) < 0)
         return err;
     if (import || !find_turn(s, c->array, c->version, true, &turn))
-        if ((err = new_turn(s, c, import, &turn)) < 0)
-            return fail_version(s, err, c->array, c->version);
+        if ((err = take_over(s, c, import, &turn)) < 0)
+            return err;
     err = store(s, c, import, turn);
     if (err == 0 || err == PYR_EFENCED)
         let_go(s, c->array, c->version);

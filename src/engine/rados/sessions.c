@@ -176,6 +176,7 @@ typedef struct roll {
     uint64_t *dead;
     size_t n, room;
     uint64_t alive;
+    uint64_t wanted, used; /* how many blobs may this one have put? */
     const uint64_t *asked; /* is each of these there? */
     bool *there;
     size_t nasked;
@@ -203,8 +204,10 @@ read_roll(pyri_call *c, roll *all, uint64_t *after, bool *more)
         *after = pyri_cursor_u64(&c->answer);
         bool dead = pyri_cursor_u8(&c->answer);
         bool gone = pyri_cursor_u64(&c->answer) + GONE_MS < SESSION_MS;
+        uint64_t used = pyri_cursor_u64(&c->answer);
         pyri_bytes where = pyri_cursor_str(&c->answer);
         all->alive += !dead;
+        all->used = *after == all->wanted ? used : all->used;
         note_asked(all, *after, !dead && !gone, where);
         if (!dead)
             continue;
@@ -257,6 +260,16 @@ pyri_sessions_there(pyri_cluster *s, const uint64_t *numbers, size_t n,
 }
 
 int
+pyri_session_used(pyri_cluster *s, uint64_t number, uint64_t *used)
+{
+    roll all = {.wanted = number};
+    int err = call_roll(s, &all);
+    free(all.dead);
+    *used = all.used;
+    return err;
+}
+
+int
 pyri_session_ended(pyri_cluster *s, const uint8_t id[PYRI_CLS_ID],
                    bool *ended)
 {
@@ -287,13 +300,21 @@ sweep_one(pyri_cluster *s, uint64_t number, pyri_settled *out)
 }
 
 int
-pyri_sessions_sweep(pyri_cluster *s, pyri_settled *out)
+pyri_sessions_sweep(pyri_cluster *s, const uint64_t *arrays, size_t n,
+                    pyri_settled *out)
 {
     roll all = {0};
     int err = call_roll(s, &all);
+    bool *busy = all.n ? pyri_sys_calloc(all.n, sizeof *busy) : NULL;
+    if (err == 0 && all.n && !busy)
+        err = pyri_fail_nomem("a list of sessions");
+    for (size_t i = 0; i < n && all.n && err == 0; i++)
+        err = pyri_rados_takers(s, arrays[i], all.dead, all.n, busy);
     for (size_t i = 0; i < all.n && err == 0; i++)
-        err = sweep_one(s, all.dead[i], out);
+        if (!busy[i])
+            err = sweep_one(s, all.dead[i], out);
     free(all.dead);
+    free(busy);
     return err;
 }
 
