@@ -53,6 +53,16 @@ fresh_at(char *url)
     return store;
 }
 
+/* How far apart the points are that are tried. */
+static unsigned long
+steps(unsigned long all, unsigned long small, unsigned long tiny)
+{
+    const char *scale = getenv("PYR_TEST_SCALE");
+    if (!scale || strcmp(scale, "large") == 0)
+        return all;
+    return strcmp(scale, "tiny") == 0 ? tiny : small;
+}
+
 static void
 pair_make(pair *p, uint64_t seed)
 {
@@ -110,8 +120,7 @@ killed_at(const char *point, const char *array, const char *which)
 {
     pair p;
     pair_make(&p, test_seed());
-    const char *scale = getenv("PYR_TEST_SCALE");
-    int step = scale && strcmp(scale, "small") == 0 ? 5 : 1;
+    int step = (int)steps(1, 5, 11);
     for (int nth = 1; nth < 40; nth += step) {
         char fault[64], name[32];
         snprintf(fault, sizeof fault, "%s=kill@%d", point, nth);
@@ -232,7 +241,7 @@ a_source_can_be_written_to_meanwhile(void)
     writer w = {.array = a, .seed = test_seed()};
     for (int i = 0; i < 2; i++)
         REQUIRE(pthread_create(&thread[i], NULL, keep_writing, &w) == 0);
-    while (v < 300) {
+    while (v < by_scale(100, 300, 300)) {
         OK(pyr_copy(a, to, "copy", NULL, NULL));
         OK(pyr_array_open(to, "copy", &copy));
         OK(pyr_latest(copy, &v));
@@ -299,15 +308,15 @@ copy_with_failure(pair *p, unsigned groups, int error, unsigned long nth)
 static void
 whatever_memory_is_short_a_copy_goes_on(void)
 {
-    const char *scale = getenv("PYR_TEST_SCALE");
-    unsigned long step = scale && strcmp(scale, "small") == 0 ? 29 : 3;
+    unsigned long step = steps(3, 29, 113);
     unsigned long nth = 1 + test_seed() % step;
     pair p;
     pair_make(&p, test_seed());
     while (copy_with_failure(&p, PYRI_SYS_MEMORY, ENOMEM, nth))
         nth += step;
     CHECK(nth > 100);
-    CHECK(!copy_with_failure(&p, PYRI_SYS_RANDOM, EIO, 2));
+    if (tmp_is_path(p.to_url)) /* elsewhere there are ids for each version */
+        CHECK(!copy_with_failure(&p, PYRI_SYS_RANDOM, EIO, 2));
     CHECK(copy_with_failure(&p, PYRI_SYS_RANDOM, EIO, 1));
     pair_end(&p);
 }
@@ -386,8 +395,10 @@ static void
 a_copy_that_the_disk_changed_is_found_out(void)
 {
     static const uint64_t zero[1], shape[1] = {1 << 17};
-    pyr_store *from = fresh_store(true), *to = fresh_at(damaged_url);
+    pyr_store *from = fresh_store(true), *to;
     pyr_array *a;
+    snprintf(damaged_url, sizeof damaged_url, "%s", tmp_fresh("damaged"));
+    OK(pyr_open(damaged_url, PYR_OPEN_CREATE, &to));
     uint64_t *cells = malloc(8u << 17);
     REQUIRE(cells);
     for (size_t i = 0; i < 1 << 17; i++)
