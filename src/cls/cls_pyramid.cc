@@ -14,6 +14,7 @@
 #include <climits>
 #include <list>
 #include <map>
+#include <mutex>
 #include <string>
 
 extern "C" {
@@ -37,6 +38,43 @@ CLS_VER(1, 0)
 CLS_NAME(pyramid)
 
 namespace {
+
+/* Memory for what is computed, page-aligned as the disk wants it. A megabyte
+ * that is fresh from the system costs more than the function that fills it; so
+ * a few pieces are kept, and used again when nobody but us refers to them: the
+ * disk has them, and so have the replicas. */
+class pool {
+    enum { PIECES = 16, MOST = 5 << 20 };
+    std::mutex lock;
+    ceph::bufferptr pieces[PIECES];
+
+    static bool idle(const ceph::bufferptr &p)
+    {
+        return !p.have_raw() || p.raw_nref() == 1;
+    }
+
+public:
+    ceph::bufferptr take(unsigned size)
+    {
+        ceph::bufferptr *spare = nullptr;
+        std::lock_guard<std::mutex> guard(lock);
+        for (auto &p : pieces) {
+            if (!idle(p))
+                continue;
+            if (p.length() >= size && p.length() / 2 <= size) {
+                p.zero(0, 0, true); /* a checksum that Ceph remembers of it */
+                return p;
+            }
+            spare = &p;
+        }
+        ceph::bufferptr fresh(ceph::buffer::create_page_aligned(size));
+        if (spare && size <= MOST)
+            *spare = fresh;
+        return fresh;
+    }
+};
+
+pool memory;
 
 /* An object for the time of a call, and memory that it was given. */
 struct place {
@@ -188,8 +226,7 @@ object_room(void *ctx, size_t size)
     auto &rooms = static_cast<place *>(ctx)->rooms;
     if (size > INT_MAX)
         return nullptr;
-    rooms.emplace_back(
-        ceph::buffer::create_page_aligned(static_cast<unsigned>(size)));
+    rooms.push_back(memory.take(static_cast<unsigned>(size)));
     return rooms.back().c_str();
 }
 
