@@ -41,16 +41,27 @@ namespace {
 
 /* Memory for what is computed, page-aligned as the disk wants it. A megabyte
  * that is fresh from the system costs more than the function that fills it; so
- * a few pieces are kept, and used again when nobody but us refers to them: the
- * disk has them, and so have the replicas. */
+ * pieces are kept, up to MOST bytes in all, and used again when nobody but us
+ * refers to them: the disk has them, and so have the replicas. */
 class pool {
-    enum { PIECES = 16, MOST = 5 << 20 };
+    enum { PIECES = 64, MOST = 64 << 20 };
     std::mutex lock;
+    size_t held = 0;
     ceph::bufferptr pieces[PIECES];
 
     static bool idle(const ceph::bufferptr &p)
     {
         return !p.have_raw() || p.raw_nref() == 1;
+    }
+
+    /* Keep it in the place of one that is idle, if there is room. */
+    void keep(ceph::bufferptr *place, const ceph::bufferptr &p)
+    {
+        size_t others = held - place->length();
+        if (p.length() > MOST - others)
+            return;
+        *place = p;
+        held = others + p.length();
     }
 
 public:
@@ -65,11 +76,12 @@ public:
                 p.zero(0, 0, true); /* a checksum that Ceph remembers of it */
                 return p;
             }
-            spare = &p;
+            if (!spare || p.length() > spare->length())
+                spare = &p;
         }
         ceph::bufferptr fresh(ceph::buffer::create_page_aligned(size));
-        if (spare && size <= MOST)
-            *spare = fresh;
+        if (spare)
+            keep(spare, fresh);
         return fresh;
     }
 };

@@ -8,6 +8,7 @@
  * nothing is kept: keys are what a write of an OSD costs beside its cells.
  */
 #include "base/fail.h"
+#include "base/scratch.h"
 #include "cls/brief.h"
 #include "cls/work.h"
 
@@ -63,9 +64,24 @@ answer(const pyri_frag *f, const pyri_summary *sum, pyr_type type,
     return all;
 }
 
+/* Is it this very blob that an earlier request has put at a place? Its head
+ * has the checksums of all its cells. PYRI_CLS_THERE if it is another. */
+static int
+compare(pyri_object *o, uint32_t at, const pyri_packer *k)
+{
+    size_t size = k->iov[0].iov_len;
+    uint8_t *head = pyri_scratch_take(size);
+    int err = head ? o->ops->read(o->ctx, (uint64_t)at * PYRI_SLOT_UNIT, size,
+                                  head)
+                   : -ENOMEM;
+    if (err == 0 && memcmp(head, k->iov[0].iov_base, size) != 0)
+        err = PYRI_CLS_THERE;
+    pyri_scratch_give(head);
+    return err;
+}
+
 /* A blob goes where there is a place, or, without slots, becomes the one that
- * the object is made for. One that is there already stays: the same request
- * has computed it, of the same cells. */
+ * the object is made for. One that is there already stays. */
 static int
 put(pyri_object *o, pyri_slots *s, const pyri_work *w, uint64_t number,
     pyri_packer *k, pyri_frag *f, const pyri_summary *sum, pyri_buf *out)
@@ -73,9 +89,9 @@ put(pyri_object *o, pyri_slots *s, const pyri_work *w, uint64_t number,
     const pyri_slot *there = s ? pyri_slots_find(s, number) : NULL;
     uint32_t at = there ? there->at : 0;
     int err = 0;
-    if (there && !pyri_slots_has(s, at, k->size))
-        return PYRI_CLS_BAD;
-    if (s && !there)
+    if (there)
+        err = compare(o, at, k);
+    else if (s)
         err = pyri_slots_add(s, number, k->size, &at);
     if (err < 0)
         return err;
@@ -119,7 +135,8 @@ run(pyri_object *o, pyri_slots *s, pyri_work *w, uint64_t number,
 /*
  * compute: asks the number of the new blob (8) and the work. Answers a
  * PYRI_MADE_... and what belongs to it. Repeated with the same number it
- * computes again and answers the same, but changes nothing. PYRI_CLS_FULL, PYRI_CLS_NONE, PYRI_CLS_BAD: the client does
+ * computes again and answers the same, but changes nothing; PYRI_CLS_THERE if
+ * the number is that of another blob. PYRI_CLS_FULL, PYRI_CLS_NONE, PYRI_CLS_BAD: the client does
  * it itself.
  */
 int
@@ -165,9 +182,9 @@ pyri_cls_store(pyri_object *o, pyri_cursor *in, pyri_buf *out)
     return err;
 }
 
-/* made: what is known of a computed blob that PYRI_MADE_BLOB was answered of.
- * Asks: its number. Answers: place,
- * bytes of payload, checksum of the head, digest, summary. */
+/* made: what is known of a computed blob, if PYRI_MADE_BLOB was answered. Asks:
+ * its number. Answers: place, bytes of payload, checksum of the head, digest,
+ * summary. */
 int
 pyri_cls_made(pyri_object *o, pyri_cursor *in, pyri_buf *out)
 {

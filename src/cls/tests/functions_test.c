@@ -283,6 +283,8 @@ a_repeated_request_makes_no_second_blob(void)
     size_t size = m.size;
     REQUIRE(compute(&m, 100, &f, "x + 1", NULL) == 0);
     CHECK(m.size == size && made(100, &sum).at == g.at);
+    CHECK(compute(&m, 100, &f, "x + 2", NULL) == PYRI_CLS_THERE);
+    CHECK(m.size == size && cells_of(&m, &g)[9] == cells[9] + 1);
     memory_remove(&m);
 }
 
