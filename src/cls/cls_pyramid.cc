@@ -14,6 +14,7 @@
 #include <climits>
 #include <list>
 #include <map>
+#include <mutex>
 #include <string>
 
 extern "C" {
@@ -37,6 +38,55 @@ CLS_VER(1, 0)
 CLS_NAME(pyramid)
 
 namespace {
+
+/* Memory for what is computed, page-aligned as the disk wants it. A megabyte
+ * that is fresh from the system costs more than the function that fills it; so
+ * pieces are kept, up to MOST bytes in all, and used again when nobody but us
+ * refers to them: the disk has them, and so have the replicas. */
+class pool {
+    enum { PIECES = 64, MOST = 64 << 20 };
+    std::mutex lock;
+    size_t held = 0;
+    ceph::bufferptr pieces[PIECES];
+
+    static bool idle(const ceph::bufferptr &p)
+    {
+        return !p.have_raw() || p.raw_nref() == 1;
+    }
+
+    /* Keep it in the place of one that is idle, if there is room. */
+    void keep(ceph::bufferptr *place, const ceph::bufferptr &p)
+    {
+        size_t others = held - place->length();
+        if (p.length() > MOST - others)
+            return;
+        *place = p;
+        held = others + p.length();
+    }
+
+public:
+    ceph::bufferptr take(unsigned size)
+    {
+        ceph::bufferptr *spare = nullptr;
+        std::lock_guard<std::mutex> guard(lock);
+        for (auto &p : pieces) {
+            if (!idle(p))
+                continue;
+            if (p.length() >= size && p.length() / 2 <= size) {
+                p.zero(0, 0, true); /* a checksum that Ceph remembers of it */
+                return p;
+            }
+            if (!spare || p.length() > spare->length())
+                spare = &p;
+        }
+        ceph::bufferptr fresh(ceph::buffer::create_page_aligned(size));
+        if (spare)
+            keep(spare, fresh);
+        return fresh;
+    }
+};
+
+pool memory;
 
 /* An object for the time of a call, and memory that it was given. */
 struct place {
@@ -188,8 +238,7 @@ object_room(void *ctx, size_t size)
     auto &rooms = static_cast<place *>(ctx)->rooms;
     if (size > INT_MAX)
         return nullptr;
-    rooms.emplace_back(
-        ceph::buffer::create_page_aligned(static_cast<unsigned>(size)));
+    rooms.push_back(memory.take(static_cast<unsigned>(size)));
     return rooms.back().c_str();
 }
 

@@ -3,10 +3,12 @@
  *
  * A computed blob is put into the object of those that it was computed from: a
  * method reaches no other object, and no cell leaves the OSD. What the client
- * must know of it may be more than a method that writes can answer; so it is
- * kept beside the blob until the blob goes, and "made" tells it.
+ * must know of it may be more than a method that writes can answer; then it is
+ * kept beside the blob until the blob goes, and "made" tells it. Where it fits,
+ * nothing is kept: keys are what a write of an OSD costs beside its cells.
  */
 #include "base/fail.h"
+#include "base/scratch.h"
 #include "cls/brief.h"
 #include "cls/work.h"
 
@@ -26,46 +28,83 @@ describe(const pyri_frag *f, const pyri_summary *sum, pyr_type type,
     pyri_buf_add(out, bytes, sizeof bytes);
 }
 
-/* Put what was packed into the object: where there is a place, or, without
- * slots, as the blob that it is made for. */
+/* What is too much for the answer is kept for "made". */
 static int
-put(pyri_object *o, pyri_slots *s, const pyri_work *w, uint64_t number,
-    const pyri_packer *k, pyri_frag *f, const pyri_summary *sum)
+keep(pyri_object *o, uint64_t number, const pyri_frag *f,
+     const pyri_summary *sum, pyr_type type)
 {
     pyri_okey key = pyri_okey_of('D', number);
     pyri_buf b = {0};
-    uint32_t at = 0;
-    int err = s ? pyri_slots_add(s, number, k->size, &at) : 0;
-    if (err < 0)
-        return err;
-    f->ref[1] = at;
-    describe(f, sum, w->style.type, &b);
-    err = b.failed ? -ENOMEM
-                   : pyri_object_set(o, pyri_okey_bytes(&key),
-                                     (pyri_bytes){b.data, b.size});
+    describe(f, sum, type, &b);
+    int err = b.failed ? -ENOMEM
+                       : pyri_object_set(o, pyri_okey_bytes(&key),
+                                         (pyri_bytes){b.data, b.size});
     pyri_buf_fini(&b);
-    if (err == 0 && s)
-        err = pyri_slots_save(o, s);
-    return err < 0 ? err
-                   : o->ops->write(o->ctx, (uint64_t)at * PYRI_SLOT_UNIT,
-                                   k->iov, k->niov);
+    return err;
 }
 
-static void
+/* What the client is told, and whether that is all that it must know. */
+static bool
 answer(const pyri_frag *f, const pyri_summary *sum, pyr_type type,
        pyri_buf *out)
 {
     pyri_buf b = {0};
-    if (f->kind == PYRI_FRAG_SAME) {
+    bool all = f->kind == PYRI_FRAG_SAME;
+    if (all) {
         pyri_buf_u8(out, PYRI_MADE_SAME);
         pyri_buf_u64(out, f->bits);
     } else if (pyri_brief_encode(f, type, sum, &b) && !b.failed) {
         pyri_buf_u8(out, PYRI_MADE_BRIEF);
         pyri_buf_add(out, b.data, b.size);
+        all = true;
     } else {
         pyri_buf_u8(out, PYRI_MADE_BLOB);
     }
     pyri_buf_fini(&b);
+    return all;
+}
+
+/* Is it this very blob that an earlier request has put at a place? Its head
+ * has the checksums of all its cells. PYRI_CLS_THERE if it is another. */
+static int
+compare(pyri_object *o, uint32_t at, const pyri_packer *k)
+{
+    size_t size = k->iov[0].iov_len;
+    uint8_t *head = pyri_scratch_take(size);
+    int err = head ? o->ops->read(o->ctx, (uint64_t)at * PYRI_SLOT_UNIT, size,
+                                  head)
+                   : -ENOMEM;
+    if (err == 0 && memcmp(head, k->iov[0].iov_base, size) != 0)
+        err = PYRI_CLS_THERE;
+    pyri_scratch_give(head);
+    return err;
+}
+
+/* A blob goes where there is a place, or, without slots, becomes the one that
+ * the object is made for. One that is there already stays. */
+static int
+put(pyri_object *o, pyri_slots *s, const pyri_work *w, uint64_t number,
+    pyri_packer *k, pyri_frag *f, const pyri_summary *sum, pyri_buf *out)
+{
+    const pyri_slot *there = s ? pyri_slots_find(s, number) : NULL;
+    uint32_t at = there ? there->at : 0;
+    int err = 0;
+    if (there)
+        err = compare(o, at, k);
+    else if (s)
+        err = pyri_slots_add(s, number, k->size, &at);
+    if (err < 0)
+        return err;
+    f->ref[1] = at;
+    if (!answer(f, sum, w->style.type, out) && !there)
+        err = keep(o, number, f, sum, w->style.type);
+    if (there || err < 0)
+        return err;
+    if (s && (err = pyri_slots_save(o, s)) < 0)
+        return err;
+    pyri_work_join(w, k);
+    return o->ops->write(o->ctx, (uint64_t)at * PYRI_SLOT_UNIT, k->iov,
+                         k->niov);
 }
 
 /* The sources are there: run, pack, put. */
@@ -85,18 +124,19 @@ run(pyri_object *o, pyri_slots *s, pyri_work *w, uint64_t number,
                                   w->result);
     if (pyri_frag_pack(&k, &w->style, &w->box, mem, NULL, 0, &f, &sum) < 0)
         err = -ENOMEM;
-    if (err == 0 && f.kind != PYRI_FRAG_SAME)
-        err = put(o, s, w, number, &k, &f, &sum);
-    pyri_packer_fini(&k);
-    if (err == 0)
+    if (err == 0 && f.kind == PYRI_FRAG_SAME)
         answer(&f, &sum, w->style.type, out);
+    else if (err == 0)
+        err = put(o, s, w, number, &k, &f, &sum, out);
+    pyri_packer_fini(&k);
     return err;
 }
 
 /*
  * compute: asks the number of the new blob (8) and the work. Answers a
  * PYRI_MADE_... and what belongs to it. Repeated with the same number it
- * changes nothing. PYRI_CLS_FULL, PYRI_CLS_NONE, PYRI_CLS_BAD: the client does
+ * computes again and answers the same, but changes nothing; PYRI_CLS_THERE if
+ * the number is that of another blob. PYRI_CLS_FULL, PYRI_CLS_NONE, PYRI_CLS_BAD: the client does
  * it itself.
  */
 int
@@ -110,11 +150,8 @@ pyri_cls_compute(pyri_object *o, pyri_cursor *in, pyri_buf *out)
         err = PYRI_CLS_BAD;
     if (err == 0)
         err = pyri_slots_load(o, &s);
-    if (err == 0 && pyri_slots_find(&s, number)) {
-        pyri_buf_u8(out, PYRI_MADE_BLOB);
-    } else if (err == 0 && (err = pyri_work_load(o, &s, &w)) == 0) {
+    if (err == 0 && (err = pyri_work_load(o, &s, &w)) == 0)
         err = run(o, &s, &w, number, out);
-    }
     pyri_work_fini(&w);
     return err;
 }
@@ -145,8 +182,9 @@ pyri_cls_store(pyri_object *o, pyri_cursor *in, pyri_buf *out)
     return err;
 }
 
-/* made: what is known of a computed blob. Asks: its number. Answers: place,
- * bytes of payload, checksum of the head, digest, summary. */
+/* made: what is known of a computed blob, if PYRI_MADE_BLOB was answered. Asks:
+ * its number. Answers: place, bytes of payload, checksum of the head, digest,
+ * summary. */
 int
 pyri_cls_made(pyri_object *o, pyri_cursor *in, pyri_buf *out)
 {

@@ -4,7 +4,8 @@
  *   "@S"      the table: layout 1 (1), is the original wanted (1), next place
  *             (4), how many (2); of each: number (8), place (4), size (4), both
  *             in units of 4096 bytes
- *   'D' NUMBER  what "compute" found out about a blob, for "made"
+ *   'D' NUMBER  what "compute" found out about a blob, for "made", if it was too
+ *             much for an answer
  *
  * An object without a table holds the blob that it was made for, and no other:
  * most are such, and cost nothing. Blobs come and go by themselves. The space

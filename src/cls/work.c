@@ -307,18 +307,40 @@ pyri_work_load(pyri_object *o, const pyri_slots *s, pyri_work *w)
     return err;
 }
 
+/* The head of a blob of so many bytes of cells. */
+static size_t
+head_of(const pyri_work *w)
+{
+    pyri_frag f = {.kind = PYRI_FRAG_PLAIN, .stored = w->bytes};
+    return (size_t)pyri_frag_head_size(&f);
+}
+
 int
 pyri_work_run(pyri_object *o, pyri_work *w)
 {
     const pyri_frag_style *s = &w->style;
+    size_t head = head_of(w);
     int err = 0;
-    w->result = o->ops->room(o->ctx, w->bytes);
-    if (!w->result)
+    w->room = o->ops->room(o->ctx, head + w->bytes);
+    if (!w->room)
         return -ENOMEM;
+    w->result = w->room + head;
     for (int i = 0; i < w->nprograms && err == 0; i++) {
         const void *again[PYRI_OP_MAX_SOURCES] = {w->result};
         err = pyri_program_run(&w->programs[i], s->ndim, &w->box,
                                i ? again : w->src, s->type, w->result);
     }
     return err < 0 ? PYRI_CLS_BAD : 0;
+}
+
+void
+pyri_work_join(const pyri_work *w, pyri_packer *k)
+{
+    size_t head = head_of(w);
+    if (k->niov != 2 || k->iov[0].iov_len != head ||
+        k->iov[1].iov_base != w->result || k->iov[1].iov_len != w->bytes)
+        return;
+    memcpy(w->room, k->iov[0].iov_base, head);
+    k->iov[0] = (struct iovec){w->room, head + w->bytes};
+    k->niov = 1;
 }

@@ -39,7 +39,8 @@ typedef struct pyri_work {
     pyri_piece *pieces;
     const void *src[PYRI_OP_MAX_SOURCES];
     uint8_t *cells[PYRI_OP_MAX_SOURCES]; /* memory behind src; scratch */
-    uint8_t *result; /* the object's memory */
+    uint8_t *room;   /* the object's memory: place for a head, */
+    uint8_t *result; /* and what comes out */
 } pyri_work; /* zero-initialise; end with pyri_work_fini() */
 
 void pyri_work_fini(pyri_work *w);
@@ -51,5 +52,8 @@ int pyri_work_decode(pyri_cursor *in, pyri_work *w);
 int pyri_work_load(pyri_object *o, const pyri_slots *s, pyri_work *w);
 /* Run the programs: w->result, in memory of the object. */
 int pyri_work_run(pyri_object *o, pyri_work *w);
+/* What was packed of the result, in one piece: the head goes in front of it, in
+ * memory that is written as it is. */
+void pyri_work_join(const pyri_work *w, pyri_packer *k);
 
 #endif

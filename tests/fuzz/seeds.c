@@ -7,6 +7,7 @@
  * Texts (URLs, boxes, ...) are written by hand here; everything else is what
  * the scenes of world.h hold.
  */
+#include "fuzz/object.h"
 #include "fuzz/world.h"
 
 #include "array/handlers.h"
@@ -256,6 +257,174 @@ save_letter(void)
     save("letter", answer + 23, pyri_load32(answer + 8) - 23);
 }
 
+/* --- for the object class ------------------------------------------------ */
+
+static void
+add_boxes(pyri_buf *b, int n)
+{
+    for (int i = 0; i < 2 * n; i++) {
+        pyri_buf_varint(b, object_box.lo[i % 2]);
+        pyri_buf_varint(b, object_box.hi[i % 2]);
+    }
+}
+
+static void
+add_sized(pyri_buf *b, pyri_buf *part)
+{
+    MUST(!part->failed);
+    pyri_buf_varint(b, part->size);
+    pyri_buf_add(b, part->data, part->size);
+    pyri_buf_fini(part);
+}
+
+/* The work of an expression: of the blob of fuzz/object.h, or of cells that
+ * come along. */
+static void
+add_work(pyri_buf *b, pyr_type type, const pyri_expr *e, bool blob)
+{
+    pyri_buf code = {0};
+    pyri_buf_u64(b, 7);
+    pyri_buf_u8(b, 2);
+    pyri_buf_u8(b, (uint8_t)type);
+    pyri_buf_u64(b, 0);
+    add_boxes(b, 1);
+    pyri_buf_u8(b, 1);
+    pyri_program_encode(&e->program, &code);
+    add_sized(b, &code);
+    pyri_buf_varint(b, blob ? e->program.sources : 0);
+    for (int i = 0; blob && i < e->program.sources; i++) {
+        pyri_packer k;
+        pyri_frag f;
+        object_pack(type, &k, &f);
+        pyri_buf_u8(b, (uint8_t)i);
+        pyri_buf_u8(b, 0);
+        add_boxes(b, 2);
+        pyri_buf_varint(b, 0);
+        pyri_buf_varint(b, f.stored);
+        pyri_buf_u64(b, f.check);
+        pyri_packer_fini(&k);
+    }
+}
+
+static void
+add_deed(pyri_buf *b, uint8_t what, pyri_buf *request)
+{
+    MUST(!request->failed);
+    pyri_buf_u8(b, what);
+    pyri_buf_u16(b, (uint16_t)request->size);
+    pyri_buf_add(b, request->data, request->size);
+    pyri_buf_fini(request);
+}
+
+static void
+add_numbered(pyri_buf *b, uint8_t what, uint64_t number)
+{
+    pyri_buf q = {0};
+    pyri_buf_u64(&q, number);
+    add_deed(b, what, &q);
+}
+
+static void
+add_store(pyri_buf *b, pyr_type type, const pyri_expr *e)
+{
+    pyri_buf q = {0}, cells = {0};
+    size_t size = OBJECT_CELLS * pyri_type_size(type);
+    uint8_t *to = pyri_buf_extend(&cells, size);
+    MUST(to);
+    for (size_t i = 0; i < size; i++)
+        to[i] = (uint8_t)(i * i);
+    add_sized(&q, &cells);
+    add_work(&q, type, e, false);
+    add_deed(b, OBJECT_STORE, &q);
+}
+
+static void
+save_deeds(pyr_type type, const char *text)
+{
+    static pyri_expr e;
+    uint64_t bins[64];
+    pyri_buf b = {0}, q = {0}, how = {0};
+    pyri_quantile quantile;
+    MUST(pyri_expr_parse(text, type, 2, &e, NULL, NULL) == 0);
+    pyri_buf_u8(&b, type == PYR_F64);
+    if (e.form == PYRI_FORM_REDUCE) {
+        pyri_quantile_init(&quantile, &e.reduction, e.program.kind, 64, bins);
+        pyri_serve_ask(&e.reduction, &quantile, &how);
+        add_sized(&q, &how);
+        add_work(&q, type, &e, true);
+        add_deed(&b, OBJECT_REDUCE, &q);
+        save_buf("work", &b);
+        return;
+    }
+    for (uint64_t number = 5; number < 7; number++) {
+        pyri_buf_u64(&q, number);
+        add_work(&q, type, &e, true);
+        add_deed(&b, OBJECT_COMPUTE, &q);
+    }
+    add_numbered(&b, OBJECT_MADE, 5);
+    add_numbered(&b, OBJECT_RELEASE, 5);
+    add_numbered(&b, OBJECT_RELEASE, 0);
+    save_buf("work", &b);
+    if (e.program.sources > 1)
+        return;
+    pyri_buf_u8(&b, type == PYR_F64);
+    add_numbered(&b, OBJECT_RELEASE, 0);
+    add_store(&b, type, &e);
+    save_buf("work", &b);
+}
+
+/* One number for two blobs, and again when it is free. */
+static void
+save_repeats(void)
+{
+    static const char *const texts[] = {"x * 3", "x - 1", "x - 1"};
+    static pyri_expr e;
+    pyri_buf b = {0}, q = {0};
+    pyri_buf_u8(&b, 0);
+    for (int i = 0; i < 3; i++) {
+        MUST(pyri_expr_parse(texts[i], PYR_I16, 2, &e, NULL, NULL) == 0);
+        pyri_buf_u64(&q, 5);
+        add_work(&q, PYR_I16, &e, true);
+        add_deed(&b, OBJECT_COMPUTE, &q);
+        if (i == 1)
+            add_numbered(&b, OBJECT_RELEASE, 5);
+    }
+    save_buf("work", &b);
+}
+
+/* A table with one slot, and a byte that is changed. */
+static void
+save_harm(void)
+{
+    pyri_buf b = {0}, q = {0};
+    pyri_buf_u8(&b, 0);
+    pyri_buf_u8(&q, 1);
+    pyri_buf_u8(&q, 1);
+    pyri_buf_u32(&q, 3);
+    pyri_buf_u16(&q, 1);
+    pyri_buf_u64(&q, 9);
+    pyri_buf_u32(&q, 1);
+    pyri_buf_u32(&q, 1);
+    add_deed(&b, OBJECT_TABLE, &q);
+    add_numbered(&b, OBJECT_HARM, 100 | (uint64_t)1 << 32);
+    add_numbered(&b, OBJECT_RELEASE, 9);
+    save_buf("work", &b);
+}
+
+static void
+save_work(void)
+{
+    static const char *const texts[] = {
+        "x * 3 + i0", "x - x@1", "x * 0", "where(x > 3, i1, x)",
+        "sum(x)", "histogram(x, 0, 10, 5)", "quantile(x, 0.5)", "argmax(x)"};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        save_deeds(PYR_I16, texts[i]);
+        save_deeds(PYR_F64, texts[i]);
+    }
+    save_repeats();
+    save_harm();
+}
+
 /* --- by hand ------------------------------------------------------------- */
 
 static void
@@ -331,6 +500,7 @@ main(int argc, char **argv)
         save_scene(scene);
     save_marker();
     save_letter();
+    save_work();
     save_handlers();
     save_expressions();
     save_texts();

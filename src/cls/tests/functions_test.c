@@ -56,11 +56,11 @@ ask_box(request *q, const pyri_box *b)
 }
 
 static void
-ask_program(pyri_buf *b, const char *text)
+ask_program(pyri_buf *b, pyr_type type, const char *text)
 {
     pyri_expr e;
     pyri_buf code = {0};
-    REQUIRE(pyri_expr_parse(text, PYR_I32, 2, &e, NULL, NULL) == 0);
+    REQUIRE(pyri_expr_parse(text, type, 2, &e, NULL, NULL) == 0);
     pyri_program_encode(&e.program, &code);
     pyri_buf_varint(b, code.size);
     pyri_buf_add(b, code.data, code.size);
@@ -78,9 +78,9 @@ ask_work(request *q, const pyri_box *box, const char *text,
     pyri_buf_u64(&q->in, style.fill);
     ask_box(q, box);
     pyri_buf_u8(&q->in, handler ? 2 : 1);
-    ask_program(&q->in, text);
+    ask_program(&q->in, PYR_I32, text);
     if (handler)
-        ask_program(&q->in, handler);
+        ask_program(&q->in, PYR_I32, handler);
     pyri_buf_varint(&q->in, pieces);
 }
 
@@ -105,23 +105,26 @@ ask_same(request *q, uint8_t source, uint32_t bits, const pyri_box *shown)
     pyri_buf_u64(&q->in, bits);
 }
 
-/* What "made" tells of a blob. */
-static stored
-made(memory *m, uint64_t number, const pyri_box *box, pyri_summary *sum)
+/* What "made" tells of a blob; an error if it knows nothing. */
+static int
+ask_made(memory *m, uint64_t number, pyr_type type, const pyri_box *box,
+         stored *f, pyri_summary *sum)
 {
     request q = ask();
-    stored f = {.frag.kind = PYRI_FRAG_PLAIN, .frag.box = *box};
+    *f = (stored){.frag.kind = PYRI_FRAG_PLAIN, .frag.box = *box};
     pyri_buf_u64(&q.in, number);
-    REQUIRE(call(m, "made", &q) == 0);
-    f.at = (uint32_t)pyri_cursor_u64(&q.answer);
-    f.frag.stored = pyri_cursor_u64(&q.answer);
-    f.frag.check = pyri_cursor_u64(&q.answer);
-    f.frag.cells.lo = pyri_cursor_u64(&q.answer);
-    f.frag.cells.hi = pyri_cursor_u64(&q.answer);
-    const uint8_t *s = pyri_cursor_take(&q.answer, PYRI_SUMMARY_BYTES);
-    REQUIRE(s && pyri_summary_decode(sum, PYR_I32, s) == 0);
+    int err = call(m, "made", &q);
+    if (err == 0) {
+        f->at = (uint32_t)pyri_cursor_u64(&q.answer);
+        f->frag.stored = pyri_cursor_u64(&q.answer);
+        f->frag.check = pyri_cursor_u64(&q.answer);
+        f->frag.cells.lo = pyri_cursor_u64(&q.answer);
+        f->frag.cells.hi = pyri_cursor_u64(&q.answer);
+        const uint8_t *s = pyri_cursor_take(&q.answer, PYRI_SUMMARY_BYTES);
+        REQUIRE(s && pyri_summary_decode(sum, type, s) == 0);
+    }
     done(&q);
-    return f;
+    return err;
 }
 
 /* The cells of a blob, checked in all ways that there are. */
@@ -140,22 +143,35 @@ cells_of(const memory *m, const stored *f)
     return (const int32_t *)payload;
 }
 
-/* What "compute" tells at once is what "made" tells. */
+/* What was told of blobs when they were made. */
+static struct {
+    stored f;
+    pyri_summary sum;
+} told[256];
+
+/* An answer tells all of a blob, and it is so; then nothing is kept of it. */
 static void
-check_brief(memory *m, uint64_t number, pyri_cursor answer)
+take_brief(memory *m, uint64_t number, const pyri_box *box, pyri_cursor answer)
 {
-    pyri_frag f;
-    pyri_summary sum, want;
-    uint8_t what = pyri_cursor_u8(&answer);
-    if (what == PYRI_MADE_BLOB)
-        return; /* it was there */
-    REQUIRE(what == PYRI_MADE_BRIEF);
-    REQUIRE(pyri_brief_decode(&answer, PYR_I32, CELLS, &f, &sum));
-    stored g = made(m, number, &whole, &want);
-    CHECK(f.ref[1] == g.at && f.check == g.frag.check);
-    CHECK(f.stored == g.frag.stored && f.cells.lo == g.frag.cells.lo &&
-          f.cells.hi == g.frag.cells.hi);
-    CHECK(!pyri_summary_differs(PYR_I32, &sum, &want));
+    stored *f = &told[number % 256].f;
+    pyri_summary *sum = &told[number % 256].sum, want;
+    uint64_t n = pyri_box_cells(2, box);
+    stored none;
+    REQUIRE(pyri_cursor_u8(&answer) == PYRI_MADE_BRIEF);
+    REQUIRE(pyri_brief_decode(&answer, PYR_I32, n, &f->frag, sum));
+    f->frag.box = *box;
+    f->at = (uint32_t)f->frag.ref[1];
+    pyri_summary_init(&want);
+    pyri_summary_add(&want, PYR_I32, style.fill, cells_of(m, f), n);
+    CHECK(!pyri_summary_differs(PYR_I32, sum, &want));
+    CHECK(ask_made(m, number, PYR_I32, box, &none, &want) == PYRI_CLS_NONE);
+}
+
+static stored
+made(uint64_t number, pyri_summary *sum)
+{
+    *sum = told[number % 256].sum;
+    return told[number % 256].f;
 }
 
 static int
@@ -168,7 +184,7 @@ compute(memory *m, uint64_t number, const stored *f, const char *text,
     ask_stored(&q, 0, f, &whole);
     int err = call(m, "compute", &q);
     if (err == 0)
-        check_brief(m, number, q.answer);
+        take_brief(m, number, &whole, q.answer);
     done(&q);
     return err;
 }
@@ -195,7 +211,7 @@ what_is_computed_is_a_blob_beside_its_source(void)
     random_cells(&r, cells);
     stored f = put_cells(&m, cells);
     REQUIRE(compute(&m, 100, &f, "x*3 + i0", NULL) == 0);
-    stored g = made(&m, 100, &whole, &sum);
+    stored g = made(100, &sum);
     CHECK(g.at > 0);
     const int32_t *got = cells_of(&m, &g);
     for (int i = 0; i < CELLS; i++)
@@ -207,7 +223,7 @@ what_is_computed_is_a_blob_beside_its_source(void)
     CHECK(!pyri_summary_differs(PYR_I32, &sum, &want));
     /* and from that, another one, through a handler */
     REQUIRE(compute(&m, 101, &g, "x - 1", "x*2") == 0);
-    stored h = made(&m, 101, &whole, &sum);
+    stored h = made(101, &sum);
     got = cells_of(&m, &h);
     for (int i = 0; i < CELLS; i++)
         REQUIRE(got[i] == (other[i] - 1) * 2);
@@ -227,7 +243,7 @@ a_chain_and_another_snapshot_are_read_if_they_are_in_the_object(void)
     random_cells(&r, cells);
     stored f = put_cells(&m, cells);
     REQUIRE(compute(&m, 100, &f, "x + 7", NULL) == 0);
-    stored g = made(&m, 100, &whole, &sum);
+    stored g = made(100, &sum);
     request q = ask();
     pyri_buf_u64(&q.in, 200);
     ask_work(&q, &box, "x*2 - x@1", NULL, 4);
@@ -236,8 +252,9 @@ a_chain_and_another_snapshot_are_read_if_they_are_in_the_object(void)
     ask_same(&q, 0, 9, &one);
     ask_stored(&q, 1, &f, &box);
     REQUIRE(call(&m, "compute", &q) == 0);
+    take_brief(&m, 200, &box, q.answer);
     done(&q);
-    stored h = made(&m, 200, &box, &sum);
+    stored h = made(200, &sum);
     const int32_t *got = cells_of(&m, &h);
     for (uint64_t i = box.lo[0]; i < box.hi[0]; i++)
         for (uint64_t k = box.lo[1]; k < box.hi[1]; k++) {
@@ -262,10 +279,53 @@ a_repeated_request_makes_no_second_blob(void)
     random_cells(&r, cells);
     stored f = put_cells(&m, cells);
     REQUIRE(compute(&m, 100, &f, "x + 1", NULL) == 0);
-    stored g = made(&m, 100, &whole, &sum);
+    stored g = made(100, &sum);
     size_t size = m.size;
     REQUIRE(compute(&m, 100, &f, "x + 1", NULL) == 0);
-    CHECK(m.size == size && made(&m, 100, &whole, &sum).at == g.at);
+    CHECK(m.size == size && made(100, &sum).at == g.at);
+    CHECK(compute(&m, 100, &f, "x + 2", NULL) == PYRI_CLS_THERE);
+    CHECK(m.size == size && cells_of(&m, &g)[9] == cells[9] + 1);
+    memory_remove(&m);
+}
+
+/* Doubles have summaries that are more than an answer holds. */
+static void
+what_an_answer_has_no_room_for_is_kept(void)
+{
+    memory m = {.now = 1};
+    enum { N = 64 * 64 };
+    static double reals[N];
+    const pyri_box box = {.hi = {64, 64}};
+    pyri_summary sum, want;
+    stored f;
+    rng r = rng_of(test_seed());
+    for (int i = 0; i < N; i++)
+        reals[i] = (double)rng_below(&r, 1000000) / 7;
+    request q = ask();
+    pyri_buf_varint(&q.in, sizeof reals);
+    pyri_buf_add(&q.in, reals, sizeof reals);
+    pyri_buf_u64(&q.in, style.array);
+    pyri_buf_u8(&q.in, 2);
+    pyri_buf_u8(&q.in, PYR_F64);
+    pyri_buf_u64(&q.in, 0);
+    ask_box(&q, &box);
+    pyri_buf_u8(&q.in, 1);
+    ask_program(&q.in, PYR_F64, "x + 1");
+    pyri_buf_varint(&q.in, 0);
+    REQUIRE(call(&m, "store", &q) == 0);
+    CHECK(pyri_cursor_u8(&q.answer) == PYRI_MADE_BLOB && q.out.size == 1);
+    done(&q);
+    REQUIRE(ask_made(&m, 0, PYR_F64, &box, &f, &sum) == 0);
+    for (int i = 0; i < N; i++)
+        reals[i]++;
+    CHECK(f.at == 0 && f.frag.stored == sizeof reals);
+    CHECK(memcmp(m.bytes + pyri_frag_head_size(&f.frag), reals,
+                 sizeof reals) == 0);
+    pyri_summary_init(&want);
+    pyri_summary_add(&want, PYR_F64, 0, reals, N);
+    CHECK(!pyri_summary_differs(PYR_F64, &sum, &want));
+    release(&m, 0);
+    CHECK(!m.exists);
     memory_remove(&m);
 }
 
@@ -297,6 +357,8 @@ store_cells(memory *m, const int32_t *from, size_t size, const char *text)
     pyri_buf_add(&q.in, from, size);
     ask_work(&q, &whole, text, NULL, 0);
     int err = call(m, "store", &q);
+    if (err == 0 && m->exists)
+        take_brief(m, 0, &whole, q.answer);
     done(&q);
     return err;
 }
@@ -314,7 +376,7 @@ cells_that_come_along_are_stored_as_the_function_makes_them(void)
     CHECK(store_cells(&m, cells, BYTES, "x * 0 + 3") == 0 && !m.exists);
     for (int again = 0; again < 2; again++)
         REQUIRE(store_cells(&m, cells, BYTES, "x + i1") == 0);
-    stored f = made(&m, 0, &whole, &sum);
+    stored f = made(0, &sum);
     CHECK(f.at == 0);
     const int32_t *got = cells_of(&m, &f);
     for (int i = 0; i < CELLS; i++)
@@ -339,7 +401,7 @@ blobs_go_one_by_one_and_the_last_takes_the_object_along(void)
     stored f = put_cells(&m, cells);
     REQUIRE(compute(&m, 100, &f, "x + 1", NULL) == 0);
     REQUIRE(compute(&m, 101, &f, "x + 2", NULL) == 0);
-    stored a = made(&m, 100, &whole, &sum), b = made(&m, 101, &whole, &sum);
+    stored a = made(100, &sum), b = made(101, &sum);
     release(&m, 0);
     CHECK(m.exists && cells_of(&m, &a)[5] == cells[5] + 1);
     for (size_t i = 0; i < pyri_frag_blob_size(&f.frag); i++)
@@ -350,7 +412,7 @@ blobs_go_one_by_one_and_the_last_takes_the_object_along(void)
     release(&m, 100);
     CHECK(m.exists && cells_of(&m, &b)[5] == cells[5] + 2);
     REQUIRE(compute(&m, 103, &b, "x + 3", NULL) == 0);
-    stored c = made(&m, 103, &whole, &sum);
+    stored c = made(103, &sum);
     CHECK(c.at > b.at); /* places are not used again */
     release(&m, 101);
     CHECK(m.exists && cells_of(&m, &c)[5] == cells[5] + 5);
@@ -576,6 +638,7 @@ a_damaged_table_is_refused(void)
 TESTS(T(what_is_computed_is_a_blob_beside_its_source),
       T(a_chain_and_another_snapshot_are_read_if_they_are_in_the_object),
       T(a_repeated_request_makes_no_second_blob),
+      T(what_an_answer_has_no_room_for_is_kept),
       T(a_result_of_one_value_takes_no_space),
       T(cells_that_come_along_are_stored_as_the_function_makes_them),
       T(blobs_go_one_by_one_and_the_last_takes_the_object_along),
