@@ -117,6 +117,17 @@ end_node(job *j)
 }
 
 static int
+compare_keys(const void *a, const void *b)
+{
+    const pyri_node_put *x = a, *y = b;
+    size_t size = x->key.size < y->key.size ? x->key.size : y->key.size;
+    int order = memcmp(x->key.data, y->key.data, size);
+    return order ? order : (x->key.size > y->key.size) -
+                               (x->key.size < y->key.size);
+}
+
+/* In order of their keys: so an engine may store them side by side. */
+static int
 hand_over(job *j)
 {
     pyri_build *b = j->b;
@@ -130,6 +141,7 @@ hand_over(job *j)
             (pyri_bytes){b->bytes.data + p->value, p->value_size};
     }
     b->nnodes = j->n;
+    qsort(b->nodes, b->nnodes, sizeof *b->nodes, compare_keys);
     return 0;
 }
 
