@@ -190,7 +190,8 @@ typedef struct pyri_ticket {
 typedef struct pyri_complete {
     uint64_t array, version;
     const uint64_t *shape; /* as of that version */
-    pyri_node_put *nodes;  /* of this version; may be many */
+    pyri_node_put *nodes;  /* of this version; may be many. Cheapest in order
+                              of their keys */
     size_t nnodes;
     const pyri_blob *blobs; /* that its nodes are the first to name */
     size_t nblobs;

@@ -16,6 +16,7 @@
 #include "tree/tree.h"
 
 #include "base/bytes.h"
+#include "base/checked.h"
 #include "base/room.h"
 #include "base/sys.h"
 
@@ -69,18 +70,26 @@ compare(const void *a, const void *b)
     return 0;
 }
 
+/* How many cells of a domain are inside the shape. */
+static uint64_t
+cells_shown(const pyri_form *form, const pyri_box *domain)
+{
+    pyri_box shown;
+    for (int d = 0; d < form->ndim; d++) {
+        shown.lo[d] = domain->lo[d];
+        shown.hi[d] = pyri_min64(domain->hi[d], form->shape[d]);
+    }
+    return pyri_box_cells(form->ndim, &shown);
+}
+
 bool
 pyri_summary_now(const pyri_form *form, pyr_type type, uint64_t fill,
                  uint64_t label, const pyri_box *domain, pyri_summary *s)
 {
-    pyri_box now = *domain, shape = {.lo = {0}};
     for (int i = 0; i < form->ncuts && form->cuts[i].label > label; i++)
         if (form->cuts[i].extent < domain->hi[form->cuts[i].axis])
             return false;
-    memcpy(shape.hi, form->shape, sizeof form->shape);
-    if (!pyri_box_intersect(form->ndim, &now, &shape, &now))
-        return s->count == 0;
-    uint64_t cells = pyri_box_cells(form->ndim, &now);
+    uint64_t cells = cells_shown(form, domain);
     if (cells < s->count)
         return false;
     pyri_summary_add_same(s, type, fill, fill, cells - s->count);
@@ -117,6 +126,17 @@ end_node(job *j)
 }
 
 static int
+compare_keys(const void *a, const void *b)
+{
+    const pyri_node_put *x = a, *y = b;
+    size_t size = x->key.size < y->key.size ? x->key.size : y->key.size;
+    int order = memcmp(x->key.data, y->key.data, size);
+    return order ? order : (x->key.size > y->key.size) -
+                               (x->key.size < y->key.size);
+}
+
+/* In order of their keys: so an engine may store them side by side. */
+static int
 hand_over(job *j)
 {
     pyri_build *b = j->b;
@@ -130,6 +150,7 @@ hand_over(job *j)
             (pyri_bytes){b->bytes.data + p->value, p->value_size};
     }
     b->nnodes = j->n;
+    qsort(b->nodes, b->nnodes, sizeof *b->nodes, compare_keys);
     return 0;
 }
 
@@ -391,13 +412,9 @@ sum_child(job *j, sum *s, const pyri_box *domain, const pyri_entry *e)
 static void
 sum_fill(job *j, sum *s, const pyri_box *domain)
 {
-    const pyri_form *form = j->b->form;
-    pyri_box inside, shape = {.lo = {0}};
-    memcpy(shape.hi, form->shape, sizeof form->shape);
-    if (pyri_box_intersect(form->ndim, domain, &shape, &inside))
-        pyri_summary_add_same(&s->about.summary, j->b->base->type,
-                              j->b->base->fill, j->b->base->fill,
-                              pyri_box_cells(form->ndim, &inside));
+    pyri_summary_add_same(&s->about.summary, j->b->base->type,
+                          j->b->base->fill, j->b->base->fill,
+                          cells_shown(j->b->form, domain));
 }
 
 /* What the base has for a child; `flat` is memory, if that is needed. */

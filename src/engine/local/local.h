@@ -398,6 +398,9 @@ int pyri_meta_same_version(pyri_site *s, struct MDB_txn *txn,
 /* Shape of a version that has a record. */
 int pyri_meta_version_shape(pyri_site *s, struct MDB_txn *txn, uint64_t array,
                             uint64_t version, pyri_head *head, bool *has);
+/* Put an entry of `tree`: made of two parts, the second may be empty. */
+int pyri_meta_put_tree(pyri_site *s, struct MDB_txn *txn, const void *key,
+                       size_t size, pyri_bytes first, pyri_bytes second);
 int pyri_meta_put_nodes(pyri_site *s, struct MDB_txn *txn,
                         const pyri_complete *c);
 /* After a restart of the machine: delete what was stored for versions that

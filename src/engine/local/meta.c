@@ -376,7 +376,7 @@ pyri_meta_put_version(pyri_site *s, MDB_txn *txn, const pyri_complete *c,
 {
     uint8_t key[VERSION_KEY], value[MAX_VERSION_HEAD];
     pyri_bytes head = {value, version_head(c, ndim, key, value)};
-    return pyri_env_put_two(txn, s->tree_db, key, sizeof key, head, c->record);
+    return pyri_meta_put_tree(s, txn, key, sizeof key, head, c->record);
 }
 
 /* Of a version's value that is there at all. */

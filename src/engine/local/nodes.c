@@ -38,6 +38,30 @@ make_node_key(node_key *out, pyri_bytes key)
     return 0;
 }
 
+/*
+ * Versions are given one after the other, so what is put is mostly the last
+ * entry of all (or was, before there were younger arrays). LMDB is told so: on
+ * its own it takes the last entry of a full page along to the new one, which
+ * leaves half a page empty where nodes are as large as they are here.
+ */
+int
+pyri_meta_put_tree(pyri_site *s, MDB_txn *txn, const void *key, size_t size,
+                   pyri_bytes first, pyri_bytes second)
+{
+    MDB_val k = {size, (void *)(uintptr_t)key};
+    MDB_val v = {first.size + second.size, NULL};
+    int rc = mdb_put(txn, s->tree_db, &k, &v, MDB_RESERVE | MDB_APPEND);
+    if (rc == MDB_KEYEXIST) /* it is not the last */
+        rc = mdb_put(txn, s->tree_db, &k, &v, MDB_RESERVE);
+    if (rc != 0)
+        return pyri_fail_mdb(rc, "write metadata");
+    if (first.size)
+        memcpy(v.mv_data, first.data, first.size);
+    if (second.size)
+        memcpy((uint8_t *)v.mv_data + first.size, second.data, second.size);
+    return 0;
+}
+
 int
 pyri_meta_put_nodes(pyri_site *s, MDB_txn *txn, const pyri_complete *c)
 {
@@ -46,8 +70,8 @@ pyri_meta_put_nodes(pyri_site *s, MDB_txn *txn, const pyri_complete *c)
         node_key key;
         int err = make_node_key(&key, p->key);
         if (err < 0 ||
-            (err = pyri_env_put(txn, s->tree_db, key.bytes, key.size,
-                                p->value.data, p->value.size)) < 0)
+            (err = pyri_meta_put_tree(s, txn, key.bytes, key.size, p->value,
+                                      (pyri_bytes){0})) < 0)
             return err;
     }
     return 0;

@@ -57,18 +57,21 @@ check_open(pyri_site *s, MDB_txn *txn, const pyri_complete *c,
     return err;
 }
 
-/* Move head over all complete versions that follow it. */
+/* Move head to a version that was just stored, the next one, and over all
+ * complete ones that follow it. */
 static int
-advance(pyri_site *s, MDB_txn *txn, uint64_t array, pyri_head *head)
+advance(pyri_site *s, MDB_txn *txn, const pyri_complete *c, pyri_head *head)
 {
+    head->latest = c->version;
+    memcpy(head->shape, c->shape, (size_t)head->ndim * sizeof head->shape[0]);
     for (bool has = true; has;) {
-        int err = pyri_meta_version_shape(s, txn, array, head->latest + 1,
+        int err = pyri_meta_version_shape(s, txn, c->array, head->latest + 1,
                                           head, &has);
         if (err < 0)
             return err;
         head->latest += has;
     }
-    return pyri_meta_put_head(s, txn, array, head);
+    return pyri_meta_put_head(s, txn, c->array, head);
 }
 
 /* Of a request that another process had: did it store it? */
@@ -118,7 +121,7 @@ complete_one(pyri_site *s, MDB_txn *txn, pyri_request *r)
         (err = pyri_blobs_name(s, txn, c, r->small)) < 0)
         return err;
     if (c->version == head.latest + 1)
-        err = advance(s, txn, c->array, &head);
+        err = advance(s, txn, c, &head);
     c->latest = head.latest;
     return err;
 }

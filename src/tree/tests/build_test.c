@@ -222,6 +222,7 @@ complete(world *w, uint64_t label)
         OK(pyri_build_run(&b));
         CHECK(m.leaves == b.ntouches);
         CHECK(check_built(w, &b, v->grid.levels, root) == b.nnodes);
+        CHECK(in_order(&b));
         w->unknown_roots += !b.root.known;
     }
     pyri_engine_end(w->engine, r);

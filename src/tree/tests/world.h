@@ -350,4 +350,18 @@ sum_flat(const pyri_tree *t, const pyri_node *node, unsigned slot,
                               pyri_box_cells(t->grid->ndim, &inside_) - cells);
 }
 
+/* Are they in the order of their keys? An engine stores them side by side. */
+static inline bool
+in_order(const pyri_build *b)
+{
+    for (size_t i = 1; i < b->nnodes; i++) {
+        pyri_bytes x = b->nodes[i - 1].key, y = b->nodes[i].key;
+        size_t size = x.size < y.size ? x.size : y.size;
+        int order = memcmp(x.data, y.data, size);
+        if (order > 0 || (order == 0 && x.size >= y.size))
+            return false;
+    }
+    return true;
+}
+
 #endif
