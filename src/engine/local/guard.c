@@ -10,6 +10,7 @@
 #include "base/fail.h"
 #include "base/sys.h"
 
+#include <errno.h>
 #include <sys/stat.h>
 
 typedef struct guarding {
@@ -192,7 +193,7 @@ pyri_guard_last(const pyri_snapshot *s, uint64_t id)
     const uint8_t *other = f->at + (~id & 1) * f->page_size;
     struct stat st;
     if (pyri_sys_fstat(f->fd, &st) < 0)
-        return pyri_fail(PYR_EIO, "%s: cannot be looked at", f->name);
+        return pyri_fail_errno(errno, "%s", f->name);
     uint64_t pages = (uint64_t)st.st_size / f->page_size;
     if (s->last >= pages + PYRI_PAGE_UNWRITTEN)
         return pyri_pagefile_fail(f, s->last, "is missing");

@@ -31,12 +31,16 @@ in_order(bool numbers, const uint8_t *a, const uint8_t *b)
     return pyri_page_compare(a, an, b, bn) < 0;
 }
 
-/* Is the entry where a search for its key leads? */
+/* Are keys where a search for them leads? They are in order. */
 static bool
-in_limits(bool numbers, pyri_limits lim, const uint8_t *entry)
+in_limits(const pyri_page_want *w, const uint8_t *p, pyri_limits lim)
 {
-    return (!lim.from || !in_order(numbers, entry, lim.from)) &&
-           (!lim.to || in_order(numbers, entry, lim.to));
+    unsigned first = w->leaf ? 0 : 1;
+    return (!lim.from ||
+            !in_order(w->numbers, pyri_page_entry(p, first), lim.from)) &&
+           (!lim.to || in_order(w->numbers,
+                                pyri_page_entry(p, pyri_page_entries(p) - 1),
+                                lim.to));
 }
 
 /* Bytes of an entry in its page. */
@@ -72,19 +76,21 @@ pyri_page_all(const pyri_page_want *w, const uint8_t *p, pyri_limits lim)
     for (unsigned i = 0; i < n; i++) {
         const uint8_t *entry = pyri_page_entry(p, i);
         size_t where = (size_t)(entry - p);
-        bool mute = !w->leaf && i == 0;
-        if (where < upper || where + PYRI_PAGE_ENTRY > w->size || where % 2 ||
-            room_of(entry, w->leaf) > w->size - where)
+        if (where < upper || where + PYRI_PAGE_ENTRY > w->size || where % 2)
+            return "has an entry that leaves it";
+        size_t room = room_of(entry, w->leaf);
+        if (room > w->size - where)
             return "has an entry that leaves it";
         if (w->leaf && !is_known_kind(entry))
             return "has an entry of a kind that is not known";
-        if ((before && !in_order(w->numbers, before, entry)) ||
-            (!mute && !in_limits(w->numbers, lim, entry)))
+        if (before && !in_order(w->numbers, before, entry))
             return "has keys out of order";
-        before = mute ? NULL : entry;
-        filled += (room_of(entry, w->leaf) + 1) & ~(size_t)1;
+        before = w->leaf || i > 0 ? entry : NULL;
+        filled += (room + 1) & ~(size_t)1;
     }
-    return filled == w->size - upper ? NULL : "has entries that do not fill it";
+    if (filled != w->size - upper)
+        return "has entries that do not fill it";
+    return in_limits(w, p, lim) ? NULL : "has keys out of order";
 }
 
 const char *

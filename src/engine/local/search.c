@@ -10,6 +10,7 @@
 #include "base/fail.h"
 #include "base/sys.h"
 
+#include <errno.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
@@ -34,7 +35,7 @@ pyri_pagefile_open(pyri_pagefile *f, size_t page_size, uint64_t room)
     f->room = room / page_size;
     atomic_init(&f->there, 0);
     if (at == MAP_FAILED)
-        return pyri_fail_nomem("address space for metadata");
+        return pyri_fail_errno(errno, "%s: map it", f->name);
     f->at = at;
     return 0;
 }
@@ -47,18 +48,21 @@ pyri_pagefile_close(pyri_pagefile *f)
     f->at = NULL;
 }
 
-/* The file only grows. */
-static bool
-is_there(pyri_pagefile *f, uint64_t end)
+/* Are there so many pages? The file only grows. */
+static int
+check_there(pyri_pagefile *f, uint64_t page, uint64_t end,
+            const char *wrong)
 {
     struct stat st;
     if (end <= atomic_load_explicit(&f->there, memory_order_relaxed))
-        return true;
-    if (end > f->room || pyri_sys_fstat(f->fd, &st) < 0)
-        return false;
+        return 0;
+    if (pyri_sys_fstat(f->fd, &st) < 0)
+        return pyri_fail_errno(errno, "%s", f->name);
     uint64_t n = (uint64_t)st.st_size / f->page_size;
+    if (n > f->room)
+        n = f->room;
     atomic_store_explicit(&f->there, n, memory_order_relaxed);
-    return end <= n;
+    return end <= n ? 0 : pyri_pagefile_fail(f, page, wrong);
 }
 
 /* --- snapshots ----------------------------------------------------------- */
@@ -81,8 +85,9 @@ pyri_snapshot_find(pyri_pagefile *f, uint64_t id, pyri_snapshot *out,
     uint8_t meta[PYRI_META_END];
     const char *wrong;
     *found = *sure = false;
-    if (!is_there(f, 2))
-        return pyri_pagefile_fail(f, 1, "is missing");
+    int err = check_there(f, 1, 2, "is missing");
+    if (err < 0)
+        return err;
     for (size_t i = 0; i < sizeof meta; i += 8) /* in this order */
         pyri_store64(meta + i, load_meta(f, id & 1, i));
     *sure = load_meta(f, ~id & 1, PYRI_META_TXN) != id + 1;
@@ -102,11 +107,13 @@ int
 pyri_snapshot_page(const pyri_snapshot *s, uint64_t page, uint64_t count,
                    const uint8_t **out)
 {
-    if (page < 2 || page > s->last || count > s->last - page + 1 ||
-        !is_there(s->file, page + count))
+    *out = NULL;
+    if (page < 2 || page > s->last || count > s->last - page + 1)
         return pyri_pagefile_fail(s->file, page, outside);
-    *out = s->file->at + page * s->file->page_size;
-    return 0;
+    int err = check_there(s->file, page, page + count, outside);
+    if (err == 0)
+        *out = s->file->at + page * s->file->page_size;
+    return err;
 }
 
 int
@@ -151,6 +158,7 @@ find_in(const pyri_pagefile *f, const uint8_t *p, unsigned low, unsigned n,
         pyri_bytes key, unsigned *at, bool *exact)
 {
     *exact = false;
+    *at = low;
     while (low < n) {
         unsigned middle = (low + n) / 2;
         const uint8_t *e = entry_at(p, f->page_size, middle);

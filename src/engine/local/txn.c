@@ -220,6 +220,7 @@ find_root(pyri_txn *t, pyri_guard *g, const char *name, pyri_root *out,
 static int
 root_of(pyri_txn *t, MDB_dbi db, pyri_root *out)
 {
+    *out = (pyri_root){.page = UINT64_MAX};
     if (!(t->known >> db & 1)) {
         bool found;
         int err = find_root(t, t->guard, t->aside->names[db], &t->roots[db],
