@@ -307,7 +307,7 @@ is_followed(const file *f, uint64_t at)
 static bool
 is_wanted(const file *f, uint64_t at, uint64_t some)
 {
-    return f->region == MARKER    ? at % (some / 4) == 0
+    return f->region == MARKER    ? at % ((some + 3) / 4) == 0
            : is_followed(f, at)   ? rng_mix(at) % some == 0
            : f->region == SEGMENT ? at % (257 * some) == 5
                                   : at % (97 * some) == 7;

@@ -15,8 +15,10 @@ enum {
 typedef struct pyri_aside {
     pyri_pagefile file;
     const char *names[PYRI_MAX_DATABASES]; /* set when they are opened */
-    bool free_seen; /* the lists of free pages were looked at once; guarded by
-                       LMDB's lock of writers */
+    /* of writers; LMDB's lock guards these */
+    pyri_guard guard;
+    unsigned guarded; /* transactions with it as it is */
+    bool free_seen;   /* the lists of free pages were looked at once */
 } pyri_aside;
 
 #endif

@@ -15,7 +15,7 @@
 
 typedef struct guarding {
     pyri_guard *guard;
-    const pyri_snapshot *snap;
+    const pyri_state *snap;
     pyri_root root;
     bool numbers; /* the tree of free pages */
 } guarding;
@@ -25,7 +25,7 @@ look_at(const guarding *g, uint64_t page, unsigned depth, pyri_limits lim,
         const uint8_t **out)
 {
     const pyri_pagefile *f = g->snap->file;
-    int err = pyri_snapshot_page(g->snap, page, 1, out);
+    int err = pyri_state_page(g->snap, page, 1, out);
     if (err < 0)
         return err;
     pyri_page_want want = {.size = f->page_size, .page = page,
@@ -33,7 +33,7 @@ look_at(const guarding *g, uint64_t page, unsigned depth, pyri_limits lim,
                            .numbers = g->numbers};
     uint64_t *seen =
         &g->guard->seen[page % (sizeof g->guard->seen / sizeof *seen)];
-    uint64_t as = page << 8 | g->root.page % 128 << 1 | want.leaf;
+    uint64_t as = page << 8 | (uint64_t)g->root.tree << 1 | want.leaf;
     if (*seen == as)
         return 0;
     const char *wrong = pyri_page_all(&want, *out, lim);
@@ -96,11 +96,11 @@ look_at_value(const guarding *g, const uint8_t *leaf, pyri_bytes key)
     if (!e || pyri_entry_key(e) != key.size ||
         memcmp(e + PYRI_PAGE_ENTRY, key.data, key.size) != 0)
         return 0;
-    return pyri_snapshot_value(g->snap, e, &value);
+    return pyri_state_value(g->snap, e, &value);
 }
 
 int
-pyri_guard_key(pyri_guard *guard, const pyri_snapshot *s, pyri_root root,
+pyri_guard_key(pyri_guard *guard, const pyri_state *s, pyri_root root,
                const void *key, size_t size, bool beside)
 {
     guarding g = {guard, s, root, false};
@@ -126,7 +126,7 @@ pyri_guard_key(pyri_guard *guard, const pyri_snapshot *s, pyri_root root,
 }
 
 int
-pyri_guard_edge(pyri_guard *guard, const pyri_snapshot *s, pyri_root root,
+pyri_guard_edge(pyri_guard *guard, const pyri_state *s, pyri_root root,
                 bool last)
 {
     guarding g = {guard, s, root, false};
@@ -149,7 +149,7 @@ look_at_lists(const guarding *g, const uint8_t *p, uint64_t page)
     for (unsigned i = 0; i < pyri_page_entries(p) && err == 0; i++) {
         const uint8_t *e = pyri_page_entry(p, i);
         pyri_bytes list;
-        if ((err = pyri_snapshot_value(g->snap, e, &list)) < 0)
+        if ((err = pyri_state_value(g->snap, e, &list)) < 0)
             break;
         const char *wrong = pyri_entry_key(e) != 8
                                 ? "has a damaged list"
@@ -175,7 +175,7 @@ look_below(const guarding *g, uint64_t page, unsigned depth, pyri_limits lim)
 }
 
 int
-pyri_guard_free(const pyri_snapshot *s)
+pyri_guard_free(const pyri_state *s)
 {
     pyri_guard guard = {{0}};
     guarding g = {&guard, s, s->free, true};
@@ -187,7 +187,7 @@ pyri_guard_free(const pyri_snapshot *s)
 /* LMDB takes new pages behind the last one: one that is too low would be in
  * use. It never becomes less. */
 int
-pyri_guard_last(const pyri_snapshot *s, uint64_t id)
+pyri_guard_last(const pyri_state *s, uint64_t id)
 {
     pyri_pagefile *f = s->file;
     const uint8_t *other = f->at + (~id & 1) * f->page_size;

@@ -51,6 +51,7 @@ typedef struct pyri_root {
     uint64_t page;    /* UINT64_MAX: the tree is empty */
     uint64_t pages;   /* of the tree, and of its long values */
     uint64_t entries;
+    unsigned tree;    /* which one; for who remembers pages of several */
 } pyri_root;
 
 /* Keys of a page are not below `from`, and below `to`: entries of pages above

@@ -79,7 +79,7 @@ load_meta(const pyri_pagefile *f, uint64_t page, size_t offset)
  * next one, and that begins once the next one is described beside it: as long
  * as it is not, nothing can have changed while we read. */
 int
-pyri_snapshot_find(pyri_pagefile *f, uint64_t id, pyri_snapshot *out,
+pyri_state_find(pyri_pagefile *f, uint64_t id, pyri_state *out,
                    bool *found, bool *sure)
 {
     uint8_t meta[PYRI_META_END];
@@ -93,7 +93,7 @@ pyri_snapshot_find(pyri_pagefile *f, uint64_t id, pyri_snapshot *out,
     *sure = load_meta(f, ~id & 1, PYRI_META_TXN) != id + 1;
     if (pyri_load64(meta + PYRI_META_TXN) != id)
         return 0;
-    *out = (pyri_snapshot){.file = f,
+    *out = (pyri_state){.file = f,
                            .last = pyri_load64(meta + PYRI_META_LAST)};
     if ((wrong = pyri_page_root(meta + PYRI_META_ROOTS, &out->free)) ||
         (wrong = pyri_page_root(meta + PYRI_META_ROOTS + PYRI_PAGE_ROOT,
@@ -104,7 +104,7 @@ pyri_snapshot_find(pyri_pagefile *f, uint64_t id, pyri_snapshot *out,
 }
 
 int
-pyri_snapshot_page(const pyri_snapshot *s, uint64_t page, uint64_t count,
+pyri_state_page(const pyri_state *s, uint64_t page, uint64_t count,
                    const uint8_t **out)
 {
     *out = NULL;
@@ -117,7 +117,7 @@ pyri_snapshot_page(const pyri_snapshot *s, uint64_t page, uint64_t count,
 }
 
 int
-pyri_snapshot_value(const pyri_snapshot *s, const uint8_t *entry,
+pyri_state_value(const pyri_state *s, const uint8_t *entry,
                     pyri_bytes *out)
 {
     uint64_t size = pyri_entry_size(entry);
@@ -128,7 +128,7 @@ pyri_snapshot_value(const pyri_snapshot *s, const uint8_t *entry,
     uint64_t first = pyri_load64(value);
     size_t page_size = s->file->page_size;
     const uint8_t *p;
-    int err = pyri_snapshot_page(s, first, pyri_page_count(size, page_size),
+    int err = pyri_state_page(s, first, pyri_page_count(size, page_size),
                                  &p);
     if (err < 0)
         return err;
@@ -183,7 +183,7 @@ find_in(const pyri_pagefile *f, const uint8_t *p, unsigned low, unsigned n,
 /* --- places -------------------------------------------------------------- */
 
 void
-pyri_spot_init(pyri_spot *p, const pyri_snapshot *s, pyri_root root)
+pyri_spot_init(pyri_spot *p, const pyri_state *s, pyri_root root)
 {
     p->snap = s;
     p->root = root;
@@ -196,7 +196,7 @@ enter(pyri_spot *s, unsigned depth, uint64_t number)
 {
     const pyri_pagefile *f = s->snap->file;
     const uint8_t *p;
-    int err = pyri_snapshot_page(s->snap, number, 1, &p);
+    int err = pyri_state_page(s->snap, number, 1, &p);
     if (err < 0)
         return err;
     pyri_page_want want = {.size = f->page_size, .page = number,
@@ -353,11 +353,11 @@ pyri_spot_get(const pyri_spot *s, pyri_bytes *key, pyri_bytes *value,
     if ((*flags & PYRI_ENTRY_BIG ? 8 : pyri_entry_size(e)) > room)
         return pyri_pagefile_fail(f, pyri_load64(p), leaves);
     *key = (pyri_bytes){e + PYRI_PAGE_ENTRY, pyri_entry_key(e)};
-    return pyri_snapshot_value(s->snap, e, value);
+    return pyri_state_value(s->snap, e, value);
 }
 
 int
-pyri_snapshot_get(const pyri_snapshot *s, pyri_root root, const void *key,
+pyri_state_get(const pyri_state *s, pyri_root root, const void *key,
                   size_t size, pyri_bytes *out, unsigned *flags, bool *found)
 {
     pyri_spot spot;

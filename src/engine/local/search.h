@@ -33,26 +33,26 @@ int pyri_pagefile_fail(const pyri_pagefile *f, uint64_t page,
                        const char *what);
 
 /* What a transaction sees. */
-typedef struct pyri_snapshot {
+typedef struct pyri_state {
     pyri_pagefile *file;
     uint64_t last; /* the number of its last page */
     pyri_root free, main;
-} pyri_snapshot;
+} pyri_state;
 
 /* The state that transaction `id` left behind. *found is false if its
  * description is there no more; *sure, if it may be being written over. */
-int pyri_snapshot_find(pyri_pagefile *f, uint64_t id, pyri_snapshot *out,
+int pyri_state_find(pyri_pagefile *f, uint64_t id, pyri_state *out,
                        bool *found, bool *sure);
 /* The bytes of a page, and of those behind it that a long value has. */
-int pyri_snapshot_page(const pyri_snapshot *s, uint64_t page, uint64_t count,
+int pyri_state_page(const pyri_state *s, uint64_t page, uint64_t count,
                        const uint8_t **out);
 /* The value of an entry of a leaf whose bytes are inside. */
-int pyri_snapshot_value(const pyri_snapshot *s, const uint8_t *entry,
+int pyri_state_value(const pyri_state *s, const uint8_t *entry,
                         pyri_bytes *out);
 
 /* A place in a tree. */
 typedef struct pyri_spot {
-    const pyri_snapshot *snap;
+    const pyri_state *snap;
     pyri_root root;
     bool is_set;
     struct {
@@ -61,7 +61,7 @@ typedef struct pyri_spot {
     } level[PYRI_PAGE_MAX_DEPTH]; /* root first */
 } pyri_spot;
 
-void pyri_spot_init(pyri_spot *p, const pyri_snapshot *s, pyri_root root);
+void pyri_spot_init(pyri_spot *p, const pyri_state *s, pyri_root root);
 /* To the key, or if it is not there (*exact) to the next one; *more is false
  * if there is none. */
 int pyri_spot_seek(pyri_spot *p, const void *key, size_t size, bool *exact,
@@ -74,7 +74,7 @@ int pyri_spot_get(const pyri_spot *p, pyri_bytes *key, pyri_bytes *value,
                   unsigned *flags);
 
 /* One value. */
-int pyri_snapshot_get(const pyri_snapshot *s, pyri_root root, const void *key,
+int pyri_state_get(const pyri_state *s, pyri_root root, const void *key,
                       size_t size, pyri_bytes *out, unsigned *flags,
                       bool *found);
 
@@ -87,19 +87,20 @@ int pyri_snapshot_get(const pyri_snapshot *s, pyri_root root, const void *key,
 typedef struct pyri_guard {
     uint64_t seen[256]; /* pages that were looked at, and as what; by their
                            last bits */
-} pyri_guard;
+} pyri_guard; /* zero-initialise; may be kept for some transactions: if a page
+                 is another one then, LMDB has just written it */
 
 /* Pages on the way to a key; with `beside` also those to the left and the
  * right of these, on every level, which LMDB takes entries from when it
  * deletes, and steps to. */
-int pyri_guard_key(pyri_guard *g, const pyri_snapshot *s, pyri_root root,
+int pyri_guard_key(pyri_guard *g, const pyri_state *s, pyri_root root,
                    const void *key, size_t size, bool beside);
 /* On the way to the first or last entry. */
-int pyri_guard_edge(pyri_guard *g, const pyri_snapshot *s, pyri_root root,
+int pyri_guard_edge(pyri_guard *g, const pyri_state *s, pyri_root root,
                     bool last);
 /* Lists of free pages. */
-int pyri_guard_free(const pyri_snapshot *s);
+int pyri_guard_free(const pyri_state *s);
 /* Is the number of the last page what it can be? Nobody else may write. */
-int pyri_guard_last(const pyri_snapshot *s, uint64_t id);
+int pyri_guard_last(const pyri_state *s, uint64_t id);
 
 #endif

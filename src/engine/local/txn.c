@@ -18,30 +18,25 @@
 enum {
     NEARLY_NOTHING = 1 << 20, /* bytes left on a full disk */
     TRIES = 8,
-    FEW_PAGES = 16 /* of lists that are looked at each time */
+    FEW_PAGES = 16, /* of lists that are looked at each time */
+    GUARDED = 32 /* transactions until pages are looked at again */
 };
 
 struct pyri_txn {
     MDB_txn *mdb;
     pyri_aside *aside;
-    pyri_snapshot snap;
+    pyri_state snap;
     pyri_root roots[PYRI_MAX_DATABASES];
     unsigned known; /* bits: of those */
-    pyri_guard *guard; /* NULL: it only reads */
+    pyri_guard *guard; /* the environment's; NULL: it only reads */
 };
 
 /* --- beginning ----------------------------------------------------------- */
 
 static void
-free_txn(pyri_txn *t)
-{
-    free(t->guard);
-    free(t);
-}
-
-static void
 set_roots(pyri_txn *t)
 {
+    t->snap.main.tree = 1;
     t->roots[0] = t->snap.free;
     t->roots[1] = t->snap.main;
     t->known = 3;
@@ -55,7 +50,7 @@ see(pyri_txn *t)
     bool found = false, sure = false;
     int rc, err = 0;
     for (int i = 0; i < TRIES; i++) {
-        err = pyri_snapshot_find(&t->aside->file, mdb_txn_id(t->mdb), &t->snap,
+        err = pyri_state_find(&t->aside->file, mdb_txn_id(t->mdb), &t->snap,
                                  &found, &sure);
         if (err < 0 || (found && sure))
             break;
@@ -80,7 +75,7 @@ see_before(pyri_txn *t)
     pyri_aside *a = t->aside;
     uint64_t id = mdb_txn_id(t->mdb) - 1;
     bool found, sure;
-    int err = pyri_snapshot_find(&a->file, id, &t->snap, &found, &sure);
+    int err = pyri_state_find(&a->file, id, &t->snap, &found, &sure);
     if (err == 0 && !found)
         err = pyri_pagefile_fail(&a->file, id & 1,
                                  "does not describe the newest state");
@@ -91,6 +86,9 @@ see_before(pyri_txn *t)
     if (err < 0)
         return err;
     a->free_seen = true;
+    if (a->guarded++ % GUARDED == 0)
+        a->guard = (pyri_guard){{0}};
+    t->guard = &a->guard;
     set_roots(t);
     return 0;
 }
@@ -100,10 +98,8 @@ begin(MDB_env *env, bool writes, pyri_txn **out)
 {
     pyri_txn *t = pyri_sys_calloc(1, sizeof *t);
     *out = NULL;
-    if (!t || (writes && !(t->guard = pyri_sys_calloc(1, sizeof *t->guard)))) {
-        free(t);
+    if (!t)
         return pyri_fail_nomem("a transaction");
-    }
     t->aside = mdb_env_get_userctx(env);
     int rc = mdb_txn_begin(env, NULL, writes ? 0 : MDB_RDONLY, &t->mdb);
     if (rc == MDB_READERS_FULL) { /* some of them may be dead */
@@ -111,7 +107,7 @@ begin(MDB_env *env, bool writes, pyri_txn **out)
         rc = mdb_txn_begin(env, NULL, MDB_RDONLY, &t->mdb);
     }
     if (rc != 0) {
-        free_txn(t);
+        free(t);
         return pyri_fail_mdb(rc, "begin to %s metadata",
                              writes ? "write" : "read");
     }
@@ -165,7 +161,7 @@ void
 pyri_env_abort(pyri_txn *t)
 {
     mdb_txn_abort(t->mdb);
-    free_txn(t);
+    free(t);
 }
 
 /* LMDB calls a write that came out short an input/output error. */
@@ -183,7 +179,7 @@ pyri_env_commit(pyri_txn *t, const char *what)
 {
     MDB_env *env = mdb_txn_env(t->mdb);
     int rc = mdb_txn_commit(t->mdb);
-    free_txn(t);
+    free(t);
     if (rc == EIO && is_full(env))
         rc = ENOSPC;
     return rc ? pyri_fail_mdb(rc, "%s", what) : 0;
@@ -196,13 +192,13 @@ static int
 find_root(pyri_txn *t, pyri_guard *g, const char *name, pyri_root *out,
           bool *found)
 {
-    const pyri_snapshot *s = &t->snap;
+    const pyri_state *s = &t->snap;
     pyri_bytes bytes;
     unsigned flags;
     *out = (pyri_root){.page = UINT64_MAX};
     *found = false;
     int err = g ? pyri_guard_key(g, s, s->main, name, strlen(name), false) : 0;
-    if (err < 0 || (err = pyri_snapshot_get(s, s->main, name, strlen(name),
+    if (err < 0 || (err = pyri_state_get(s, s->main, name, strlen(name),
                                             &bytes, &flags, found)) < 0 ||
         !*found)
         return err;
@@ -230,6 +226,7 @@ root_of(pyri_txn *t, MDB_dbi db, pyri_root *out)
         if (!found && !t->guard)
             return pyri_fail(PYR_ECORRUPT, "%s: database '%s' is missing",
                              t->snap.file->name, t->aside->names[db]);
+        t->roots[db].tree = db;
         t->known |= 1u << db;
     }
     *out = t->roots[db];
@@ -292,7 +289,7 @@ get_seen(pyri_txn *t, MDB_dbi db, const void *key, size_t size, MDB_val *out,
     pyri_bytes value;
     unsigned flags;
     int err = root_of(t, db, &root);
-    if (err < 0 || (err = pyri_snapshot_get(&t->snap, root, key, size, &value,
+    if (err < 0 || (err = pyri_state_get(&t->snap, root, key, size, &value,
                                             &flags, found)) < 0)
         return err;
     if (*found)

@@ -18,7 +18,7 @@
 enum { KEYS = 1500, LONG_VALUE = 9000, PROBES = 20 };
 
 static pyri_pagefile file;
-static pyri_snapshot snap;
+static pyri_state snap;
 static uint8_t *bytes;
 static size_t size;
 static uint64_t newest;
@@ -92,7 +92,7 @@ set_up(void)
     file = (pyri_pagefile){.fd = fileno(in), .at = bytes, .page_size = st.ms_psize,
                            .room = size / st.ms_psize, .name = "test"};
     atomic_init(&file.there, size / st.ms_psize);
-    OK(pyri_snapshot_find(&file, newest, &snap, &found, &sure));
+    OK(pyri_state_find(&file, newest, &snap, &found, &sure));
     REQUIRE(found && sure && snap.main.depth >= 2);
     source = in; /* its size may be asked for */
     return env;
@@ -119,7 +119,7 @@ every_key_is_found_with_its_value(void)
         pyri_bytes got;
         unsigned flags;
         bool found;
-        OK(pyri_snapshot_get(&snap, snap.main, key, n, &got, &flags, &found));
+        OK(pyri_state_get(&snap, snap.main, key, n, &got, &flags, &found));
         CHECK(found == (i < KEYS));
         if (found)
             CHECK(got.size == want.mv_size &&
@@ -203,10 +203,10 @@ static void
 use_all(uint64_t seed)
 {
     pyri_guard guard = {{0}};
-    pyri_snapshot now;
+    pyri_state now;
     pyri_spot spot;
     bool found, sure, more;
-    int err = pyri_snapshot_find(&file, newest, &now, &found, &sure);
+    int err = pyri_state_find(&file, newest, &now, &found, &sure);
     is_answer(err);
     if (err < 0 || !found)
         return;
@@ -215,7 +215,7 @@ use_all(uint64_t seed)
         size_t n = key_of(rng_mix(seed + i) % (KEYS + 10), key);
         pyri_bytes got;
         unsigned flags;
-        is_answer(pyri_snapshot_get(&now, now.main, key, n, &got, &flags,
+        is_answer(pyri_state_get(&now, now.main, key, n, &got, &flags,
                                     &found));
         is_answer(pyri_guard_key(&guard, &now, now.main, key, n, i % 2));
     }
