@@ -123,9 +123,8 @@ pyri_page_root(const uint8_t *bytes, pyri_root *out)
 const char *
 pyri_page_list(const uint8_t *list, uint64_t size, uint64_t last)
 {
-    uint64_t n = size >= 8 ? pyri_load64(list) : UINT64_MAX;
-    uint64_t before = last + 1;
-    if (n > size / 8 - 1)
+    uint64_t n = size >= 8 ? pyri_load64(list) : 0, before = last + 1;
+    if (size < 8 || n > size / 8 - 1)
         return "has a damaged list";
     for (uint64_t i = 1; i <= n; i++) {
         uint64_t page = pyri_load64(list + 8 * i);

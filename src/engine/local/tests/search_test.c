@@ -186,6 +186,7 @@ a_walk_goes_where_lmdb_goes(void)
     REQUIRE(mdb_cursor_get(cursor, &k, &v, MDB_FIRST) == 0);
     OK(pyri_spot_edge(&spot, false, &more));
     walk_along(cursor, &spot, MDB_NEXT, 2 * KEYS);
+    mdb_cursor_close(cursor);
     mdb_txn_abort(txn);
     tear_down(env);
 }
