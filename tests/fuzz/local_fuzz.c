@@ -78,7 +78,7 @@ typedef struct spot {
 static void
 change(const spot *s, const void *value, size_t size)
 {
-    MDB_txn *txn;
+    pyri_txn *txn;
     bool found;
     MUST(pyri_env_write(s->env, &txn) == 0);
     int err = value ? pyri_env_put(txn, s->db, s->key, s->size, value, size)
@@ -89,7 +89,7 @@ change(const spot *s, const void *value, size_t size)
 static uint8_t *
 value_at(const spot *s, size_t *size)
 {
-    MDB_txn *txn;
+    pyri_txn *txn;
     MDB_val v;
     bool found;
     uint8_t *copy = NULL;
@@ -100,7 +100,7 @@ value_at(const spot *s, size_t *size)
         memcpy(copy, v.mv_data, v.mv_size);
         *size = v.mv_size;
     }
-    mdb_txn_abort(txn);
+    pyri_env_abort(txn);
     return copy;
 }
 

@@ -2,9 +2,9 @@
  * verify/flips.h - a byte of a file is changed behind the library's back, and
  * a child process looks what became of it.
  *
- * LMDB trusts its pages: one whose structure is damaged may kill the process
- * that looks at it. So reads happen in a child, and its death is seen for what
- * it is.
+ * LMDB trusts its pages: one whose structure is damaged would kill the process
+ * that looks at it, if nobody had looked before. So reads happen in a child,
+ * and its death is seen for what it is.
  */
 #ifndef VERIFY_FLIPS_H
 #define VERIFY_FLIPS_H

@@ -236,7 +236,7 @@ sum_of(const uint8_t key[REF_KEY], const uint8_t *owner, uint64_t size)
 /* --- with their version -------------------------------------------------- */
 
 static int
-name_small(pyri_site *s, MDB_txn *txn, const uint8_t *key, pyri_bytes owner,
+name_small(pyri_site *s, pyri_txn *txn, const uint8_t *key, pyri_bytes owner,
            pyri_bytes bytes)
 {
     if (!bytes.data)
@@ -245,7 +245,7 @@ name_small(pyri_site *s, MDB_txn *txn, const uint8_t *key, pyri_bytes owner,
 }
 
 int
-pyri_blobs_name(pyri_site *s, MDB_txn *txn, const pyri_complete *c,
+pyri_blobs_name(pyri_site *s, pyri_txn *txn, const pyri_complete *c,
                 const pyri_bytes *small)
 {
     uint8_t key[REF_KEY], value[EXTENT];
@@ -301,7 +301,7 @@ decode_entry(const MDB_val *key, const MDB_val *value, pyri_named_blob *out)
 }
 
 int
-pyri_blobs_erase(pyri_site *s, MDB_txn *txn, pyri_ref ref,
+pyri_blobs_erase(pyri_site *s, pyri_txn *txn, pyri_ref ref,
                  pyri_named_blob *was, bool *found)
 {
     uint8_t key[REF_KEY];
@@ -314,11 +314,11 @@ pyri_blobs_erase(pyri_site *s, MDB_txn *txn, pyri_ref ref,
 }
 
 int
-pyri_blobs_scan(pyri_site *s, MDB_txn *txn, pyri_ref from,
+pyri_blobs_scan(pyri_site *s, pyri_txn *txn, pyri_ref from,
                 pyri_named_blob_fn *each, void *ctx)
 {
     uint8_t key[REF_KEY];
-    MDB_cursor *cursor;
+    pyri_walk *cursor;
     MDB_val k = {sizeof key, key}, v;
     bool more;
     ref_key(key, from);
@@ -334,6 +334,6 @@ pyri_blobs_scan(pyri_site *s, MDB_txn *txn, pyri_ref from,
             err = pyri_env_step(cursor, MDB_NEXT, (pyri_bytes){"", 0}, &k, &v,
                                 &more);
     }
-    mdb_cursor_close(cursor);
+    pyri_env_cursor_close(cursor);
     return err;
 }

@@ -37,7 +37,7 @@ enum {
 /* --- how many went ------------------------------------------------------- */
 
 static int
-get_erased(pyri_site *s, MDB_txn *txn, uint64_t *out)
+get_erased(pyri_site *s, pyri_txn *txn, uint64_t *out)
 {
     MDB_val v;
     bool found;
@@ -47,7 +47,7 @@ get_erased(pyri_site *s, MDB_txn *txn, uint64_t *out)
 }
 
 int
-pyri_dense_count(pyri_site *s, MDB_txn *txn, uint64_t more)
+pyri_dense_count(pyri_site *s, pyri_txn *txn, uint64_t more)
 {
     uint8_t value[8];
     uint64_t n;
@@ -115,9 +115,9 @@ add_entry(window *w, const MDB_val *key, const MDB_val *value)
 
 /* Fill the window from its `next` on. */
 static int
-look(MDB_txn *txn, MDB_dbi db, window *w)
+look(pyri_txn *txn, MDB_dbi db, window *w)
 {
-    MDB_cursor *cursor;
+    pyri_walk *cursor;
     MDB_val k = {w->next_size, w->next}, v;
     bool more;
     w->n = w->pages = w->packed = w->filled = 0;
@@ -141,7 +141,7 @@ look(MDB_txn *txn, MDB_dbi db, window *w)
             err = pyri_env_step(cursor, MDB_NEXT, (pyri_bytes){"", 0}, &k, &v,
                                 &more);
     }
-    mdb_cursor_close(cursor);
+    pyri_env_cursor_close(cursor);
     return err;
 }
 
@@ -155,7 +155,7 @@ is_worth_it(const window *w)
 }
 
 static int
-pack_window(MDB_txn *txn, MDB_dbi db, const window *w)
+pack_window(pyri_txn *txn, MDB_dbi db, const window *w)
 {
     int err = 0;
     bool found;
@@ -177,7 +177,7 @@ pack_window(MDB_txn *txn, MDB_dbi db, const window *w)
 static int
 pack_some(pyri_site *s, MDB_dbi db, window *w)
 {
-    MDB_txn *txn;
+    pyri_txn *txn;
     int moved = 0;
     int err = pyri_env_write(s->meta, &txn);
     if (err < 0)
@@ -191,7 +191,7 @@ pack_some(pyri_site *s, MDB_dbi db, window *w)
             break;
     }
     if (err < 0 || moved == 0) {
-        mdb_txn_abort(txn);
+        pyri_env_abort(txn);
         return err;
     }
     PYRI_FAULT("dense.commit");
@@ -217,17 +217,17 @@ pack_database(pyri_site *s, MDB_dbi db)
 static int
 is_time(pyri_site *s, bool *yes)
 {
-    MDB_stat tree, blobs;
+    uint64_t n, nodes, blobs;
     pyri_reader *r;
-    uint64_t n;
     *yes = false;
     int err = pyri_reader_begin(s, &r);
     if (err < 0)
         return err;
     err = get_erased(s, r->txn, &n);
-    if (err == 0 && mdb_stat(r->txn, s->tree_db, &tree) == 0 &&
-        mdb_stat(r->txn, s->blobs_db, &blobs) == 0)
-        *yes = n > (tree.ms_entries + blobs.ms_entries) / PART;
+    if (err == 0 &&
+        (err = pyri_env_entries(r->txn, s->tree_db, &nodes)) == 0 &&
+        (err = pyri_env_entries(r->txn, s->blobs_db, &blobs)) == 0)
+        *yes = n > (nodes + blobs) / PART;
     pyri_reader_end(s, r);
     return err;
 }
@@ -235,14 +235,14 @@ is_time(pyri_site *s, bool *yes)
 static int
 begin_anew(pyri_site *s)
 {
-    MDB_txn *txn;
+    pyri_txn *txn;
     bool found;
     int err = pyri_env_write(s->meta, &txn);
     if (err < 0)
         return err;
     if ((err = pyri_env_delete(txn, s->main_db, "e", 1, &found)) == 0)
         return pyri_env_commit(txn, "put metadata in order");
-    mdb_txn_abort(txn);
+    pyri_env_abort(txn);
     return err;
 }
 

@@ -3,10 +3,10 @@
  */
 #include "engine/local/env.h"
 
-#include "base/bytes.h"
 #include "base/fail.h"
 #include "base/io.h"
 #include "base/sys.h"
+#include "engine/local/aside.h"
 #include "engine/local/local.h"
 
 #include <errno.h>
@@ -17,11 +17,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/statvfs.h>
 
 enum {
     MAX_READERS = 8192, /* read transactions at once, in all processes */
-    MAX_NAMED = 4,
     MODE = 0666, /* less the umask */
     RESERVED_LOCKS = 16384, /* bytes of a lock file */
     NEARLY_NOTHING = 1 << 20 /* bytes left on a full disk */
@@ -80,7 +78,7 @@ open_once(const pyri_env_plan *plan, uint64_t map_size, MDB_env **out)
         return rc;
     if ((rc = mdb_env_set_mapsize(env, (size_t)map_size)) == 0 &&
         (rc = mdb_env_set_maxreaders(env, MAX_READERS)) == 0 &&
-        (rc = mdb_env_set_maxdbs(env, MAX_NAMED)) == 0 &&
+        (rc = mdb_env_set_maxdbs(env, PYRI_MAX_NAMED)) == 0 &&
         (rc = mdb_env_open(env, plan->path, plan->flags | MDB_NOTLS,
                            MODE)) == 0) {
         int fd;
@@ -92,6 +90,77 @@ open_once(const pyri_env_plan *plan, uint64_t map_size, MDB_env **out)
     mdb_env_close(env);
     return rc;
 }
+
+/* --- what is known beside LMDB ------------------------------------------- */
+
+/* "meta/data.mdb" */
+static void
+name_file(const char *path, char out[], size_t size)
+{
+    const char *last = strrchr(path, '/');
+    snprintf(out, size, "%.40s/data.mdb", last ? last + 1 : path);
+}
+
+static int
+begin_aside(MDB_env *env, const char *path)
+{
+    MDB_envinfo info;
+    MDB_stat st;
+    pyri_aside *a = pyri_sys_calloc(1, sizeof *a);
+    if (!a)
+        return pyri_fail_nomem("an environment");
+    mdb_env_set_userctx(env, a);
+    name_file(path, a->file.name, sizeof a->file.name);
+    if (mdb_env_get_fd(env, &a->file.fd) != 0 ||
+        mdb_env_stat(env, &st) != 0 || mdb_env_info(env, &info) != 0)
+        return pyri_fail(PYR_EIO, "%s: cannot be looked at", a->file.name);
+    return pyri_pagefile_open(&a->file, st.ms_psize, info.me_mapsize);
+}
+
+void
+pyri_env_close(MDB_env *env)
+{
+    pyri_aside *a = mdb_env_get_userctx(env);
+    mdb_env_close(env);
+    if (a)
+        pyri_pagefile_close(&a->file);
+    free(a);
+}
+
+/* Is this LMDB's file, as a store has it? Others may be writing to its first
+ * pages; what is looked at stays the same. */
+static int
+glance(const char *dir)
+{
+    uint8_t meta[PYRI_META_END];
+    pyri_pagefile f = {.fd = -1};
+    char name[PATH_MAX];
+    int err = pyri_path_join(name, sizeof name, dir, "data.mdb");
+    if (err < 0)
+        return err;
+    name_file(dir, f.name, sizeof f.name);
+    int fd = PYRI_RETRY(pyri_sys_open(name, O_RDONLY | O_CLOEXEC));
+    if (fd < 0)
+        return 0; /* LMDB has more to say about that */
+    uint32_t psize = 0;
+    for (uint64_t page = 0; page < 2 && err == 0; page++) {
+        ssize_t n = pyri_io_pread(fd, meta, sizeof meta,
+                                  (off_t)(page * psize));
+        if (n < 0)
+            err = pyri_fail_errno(errno, "%s", name);
+        else if (n < (ssize_t)sizeof meta)
+            break; /* as above */
+        else if (page == 0)
+            psize = pyri_load32(meta + PYRI_META_ROOTS);
+        const char *wrong = err < 0 ? NULL : pyri_page_constants(meta, psize);
+        if (wrong)
+            err = pyri_pagefile_fail(&f, page, wrong);
+    }
+    pyri_sys_close(fd);
+    return err;
+}
+
+/* --- opening ------------------------------------------------------------- */
 
 static bool
 has_address_space(uint64_t size)
@@ -128,14 +197,19 @@ pyri_env_open(const pyri_env_plan *plan, MDB_env **out)
 {
     int i = 0;
     *out = NULL;
-    int err = reserve_locks(plan);
-    if (err < 0)
+    int err = glance(plan->path);
+    if (err < 0 || (err = reserve_locks(plan)) < 0)
         return err;
-    while (i < 2 && !has_address_space(plan->map_sizes[i]))
-        i++;
+    while (i < 2 && !has_address_space(2 * plan->map_sizes[i]))
+        i++; /* it is mapped by LMDB, and by us */
     int rc = open_once(plan, plan->map_sizes[i], out);
     if (rc != 0)
         return pyri_fail_mdb(rc, "%s", plan->path);
+    if ((err = begin_aside(*out, plan->path)) < 0) {
+        pyri_env_close(*out);
+        *out = NULL;
+        return err;
+    }
     pyri_env_forget_dead(*out);
     return 0;
 }
@@ -148,7 +222,7 @@ pyri_env_make(const pyri_env_plan *plan)
     if (err < 0)
         return err;
     int rc = mdb_env_sync(env, 1);
-    mdb_env_close(env);
+    pyri_env_close(env);
     return rc ? pyri_fail_mdb(rc, "%s", plan->path) : 0;
 }
 
@@ -160,179 +234,8 @@ pyri_env_forget_dead(MDB_env *env)
 }
 
 int
-pyri_env_read(MDB_env *env, MDB_txn **out)
-{
-    int rc = mdb_txn_begin(env, NULL, MDB_RDONLY, out);
-    if (rc == MDB_READERS_FULL) { /* some of them may be dead */
-        pyri_env_forget_dead(env);
-        rc = mdb_txn_begin(env, NULL, MDB_RDONLY, out);
-    }
-    return rc ? pyri_fail_mdb(rc, "begin to read metadata") : 0;
-}
-
-int
-pyri_env_write(MDB_env *env, MDB_txn **out)
-{
-    int rc = mdb_txn_begin(env, NULL, 0, out);
-    return rc ? pyri_fail_mdb(rc, "begin to write metadata") : 0;
-}
-
-/* LMDB calls a write that came out short an input/output error. */
-static bool
-is_full(MDB_env *env)
-{
-    struct statvfs v;
-    int fd;
-    return mdb_env_get_fd(env, &fd) == 0 && pyri_sys_fstatvfs(fd, &v) == 0 &&
-           (uint64_t)v.f_bavail * v.f_frsize < NEARLY_NOTHING;
-}
-
-int
-pyri_env_commit(MDB_txn *txn, const char *what)
-{
-    MDB_env *env = mdb_txn_env(txn);
-    int rc = mdb_txn_commit(txn);
-    if (rc == EIO && is_full(env))
-        rc = ENOSPC;
-    return rc ? pyri_fail_mdb(rc, "%s", what) : 0;
-}
-
-int
 pyri_env_sync(MDB_env *env)
 {
     int rc = mdb_env_sync(env, 1);
     return rc ? pyri_fail_mdb(rc, "sync metadata") : 0;
-}
-
-/* --- values -------------------------------------------------------------- */
-
-enum { PAGE_HEAD = 16, LONG_VALUE = 4 /* flag of a page */ };
-
-/* The number of a page is the first thing in it. */
-int
-pyri_env_learn(MDB_txn *txn, MDB_dbi main_db, const char *name,
-               struct pyri_env_map *map)
-{
-    MDB_env *env = mdb_txn_env(txn);
-    MDB_val k = {strlen(name), (void *)(uintptr_t)name}, v;
-    MDB_envinfo info;
-    MDB_stat st;
-    int rc;
-    if ((rc = mdb_get(txn, main_db, &k, &v)) != 0 ||
-        (rc = mdb_env_info(env, &info)) != 0 ||
-        (rc = mdb_env_stat(env, &st)) != 0)
-        return pyri_fail_mdb(rc, "look at metadata");
-    uintptr_t start = (uintptr_t)v.mv_data & ~(uintptr_t)(st.ms_psize - 1);
-    map->page = st.ms_psize;
-    map->from = start - pyri_load64((const void *)start) * map->page;
-    map->to = map->from + info.me_mapsize;
-    if (map->from > start || map->to <= start)
-        return pyri_env_torn();
-    mdb_env_set_userctx(env, map);
-    return 0;
-}
-
-bool
-pyri_env_whole(MDB_txn *txn, const MDB_val *v)
-{
-    const struct pyri_env_map *m = mdb_env_get_userctx(mdb_txn_env(txn));
-    uintptr_t at = (uintptr_t)v->mv_data;
-    if (!m || at < m->from || at >= m->to)
-        return true;
-    size_t in = (at - m->from) & (m->page - 1);
-    if (v->mv_size <= m->page - in)
-        return true;
-    if (in != PAGE_HEAD)
-        return false;
-    const uint8_t *head = (const uint8_t *)v->mv_data - PAGE_HEAD;
-    return pyri_load16(head + 10) == LONG_VALUE &&
-           pyri_load32(head + 12) ==
-               (PAGE_HEAD + v->mv_size - 1) / m->page + 1;
-}
-
-int
-pyri_env_torn(void)
-{
-    return pyri_fail(PYR_ECORRUPT, "a page of meta/data.mdb is damaged");
-}
-
-static MDB_val
-val_of(const void *data, size_t size)
-{
-    return (MDB_val){size, (void *)(uintptr_t)data};
-}
-
-int
-pyri_env_get(MDB_txn *txn, MDB_dbi db, const void *key, size_t size,
-             MDB_val *out, bool *found)
-{
-    MDB_val k = val_of(key, size);
-    int rc = mdb_get(txn, db, &k, out);
-    *found = rc == 0;
-    if (rc == 0 && !pyri_env_whole(txn, out))
-        return pyri_env_torn();
-    if (rc == 0 || rc == MDB_NOTFOUND)
-        return 0;
-    return pyri_fail_mdb(rc, "read metadata");
-}
-
-int
-pyri_env_put(MDB_txn *txn, MDB_dbi db, const void *key, size_t size,
-             const void *value, size_t value_size)
-{
-    MDB_val k = val_of(key, size), v = val_of(value, value_size);
-    int rc = mdb_put(txn, db, &k, &v, 0);
-    return rc ? pyri_fail_mdb(rc, "write metadata") : 0;
-}
-
-int
-pyri_env_put_two(MDB_txn *txn, MDB_dbi db, const void *key, size_t size,
-                 pyri_bytes first, pyri_bytes second)
-{
-    uint8_t small[1024], *value = small;
-    size_t all = first.size + second.size;
-    if (all > sizeof small && !(value = pyri_sys_malloc(all)))
-        return pyri_fail_nomem("a value of metadata");
-    memcpy(value, first.data, first.size);
-    if (second.size)
-        memcpy(value + first.size, second.data, second.size);
-    int err = pyri_env_put(txn, db, key, size, value, all);
-    if (value != small)
-        free(value);
-    return err;
-}
-
-int
-pyri_env_delete(MDB_txn *txn, MDB_dbi db, const void *key, size_t size,
-                bool *found)
-{
-    MDB_val k = val_of(key, size);
-    int rc = mdb_del(txn, db, &k, NULL);
-    *found = rc == 0;
-    if (rc == 0 || rc == MDB_NOTFOUND)
-        return 0;
-    return pyri_fail_mdb(rc, "delete metadata");
-}
-
-int
-pyri_env_step(MDB_cursor *cursor, MDB_cursor_op op, pyri_bytes prefix,
-              MDB_val *key, MDB_val *value, bool *more)
-{
-    int rc = mdb_cursor_get(cursor, key, value, op);
-    *more = false;
-    if (rc == 0 && (!pyri_env_whole(mdb_cursor_txn(cursor), key) ||
-                    !pyri_env_whole(mdb_cursor_txn(cursor), value)))
-        return pyri_env_torn();
-    *more = rc == 0 && key->mv_size >= prefix.size &&
-            memcmp(key->mv_data, prefix.data, prefix.size) == 0;
-    if (rc == 0 || rc == MDB_NOTFOUND)
-        return 0;
-    return pyri_fail_mdb(rc, "walk metadata");
-}
-
-int
-pyri_env_cursor(MDB_txn *txn, MDB_dbi db, MDB_cursor **out)
-{
-    int rc = mdb_cursor_open(txn, db, out);
-    return rc ? pyri_fail_mdb(rc, "walk metadata") : 0;
 }

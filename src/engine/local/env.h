@@ -3,6 +3,11 @@
  *
  * A store has two environments. Both are opened with MDB_NOTLS, so that a
  * read transaction belongs to a pyri_reader and not to a thread.
+ *
+ * LMDB trusts its pages. It is not asked about them here before they have been
+ * looked at: read transactions search by themselves (search.c), and what a
+ * write transaction may touch is checked first (guard.c). A damaged page is
+ * PYR_ECORRUPT with file and page.
  */
 #ifndef PYRI_ENGINE_LOCAL_ENV_H
 #define PYRI_ENGINE_LOCAL_ENV_H
@@ -33,6 +38,7 @@ typedef struct pyri_env_plan {
  * over newer transactions. One that comes after sets the table up again.
  */
 int pyri_env_open(const pyri_env_plan *plan, MDB_env **out);
+void pyri_env_close(MDB_env *env);
 
 /* The oldest transaction that any reader sees; the newest if there are
  * none. */
@@ -47,50 +53,66 @@ int pyri_env_unripe(MDB_env *env, size_t *out);
  * to the caller. */
 int pyri_env_make(const pyri_env_plan *plan);
 
-/* Transactions. A write transaction is the caller's thread's own. */
 /* A reader that died in a read keeps old pages from being used again, until
  * someone notices. */
 void pyri_env_forget_dead(MDB_env *env);
-int pyri_env_read(MDB_env *env, MDB_txn **out);
-int pyri_env_write(MDB_env *env, MDB_txn **out);
-int pyri_env_commit(MDB_txn *txn, const char *what); /* ends it either way */
 /* Make durable what was committed by others, too. */
 int pyri_env_sync(MDB_env *env);
 
-/*
- * LMDB believes what its pages say of the size of a value; one that would
- * leave its page is an error here (PYR_ECORRUPT) and not a signal where it is
- * read. In a write transaction values may be in memory elsewhere, of which
- * nothing is known.
- */
-struct pyri_env_map;
-/* Learn where the map is from a read transaction that finds database `name` in
- * `main_db`, for all that follows; *map must last as long as the environment. */
-int pyri_env_learn(MDB_txn *txn, MDB_dbi main_db, const char *name,
-                   struct pyri_env_map *map);
-/* Is a value, or a key, that LMDB has found where it can be? */
-bool pyri_env_whole(MDB_txn *txn, const MDB_val *v);
-int pyri_env_torn(void); /* fails as said above */
+/* --- txn.c: transactions, values, cursors -------------------------------- */
+
+typedef struct pyri_txn pyri_txn;
+typedef struct pyri_walk pyri_walk;
+
+/* A write transaction is the caller's thread's own. */
+int pyri_env_read(MDB_env *env, pyri_txn **out);
+int pyri_env_write(MDB_env *env, pyri_txn **out);
+int pyri_env_commit(pyri_txn *txn, const char *what); /* ends it either way */
+void pyri_env_abort(pyri_txn *txn);
+/* A read transaction that is put aside, and begins anew. */
+void pyri_env_reset(pyri_txn *txn);
+int pyri_env_renew(pyri_txn *txn);
+/* Its number; of a read transaction, that of what it sees. */
+uint64_t pyri_env_id(const pyri_txn *txn);
+
+/* A database, for all that follows if the transaction commits; NULL names the
+ * main one. `name` must last. *lost: there is none. */
+int pyri_env_database(pyri_txn *txn, const char *name, unsigned flags,
+                      MDB_dbi *out, bool *lost);
+/* How many entries it had when the transaction began. */
+int pyri_env_entries(pyri_txn *txn, MDB_dbi db, uint64_t *out);
 
 /* One value; *found is false if there is none. */
-int pyri_env_get(MDB_txn *txn, MDB_dbi db, const void *key, size_t size,
+int pyri_env_get(pyri_txn *txn, MDB_dbi db, const void *key, size_t size,
                  MDB_val *out, bool *found);
-int pyri_env_put(MDB_txn *txn, MDB_dbi db, const void *key, size_t size,
+int pyri_env_put(pyri_txn *txn, MDB_dbi db, const void *key, size_t size,
                  const void *value, size_t value_size);
 /* The same with a value in two pieces. (Not MDB_RESERVE: only LMDB writes to
  * its map, so that the thread sanitizer can trust what it sees.) */
-int pyri_env_put_two(MDB_txn *txn, MDB_dbi db, const void *key, size_t size,
+int pyri_env_put_two(pyri_txn *txn, MDB_dbi db, const void *key, size_t size,
                      pyri_bytes first, pyri_bytes second);
-int pyri_env_delete(MDB_txn *txn, MDB_dbi db, const void *key, size_t size,
+/* The same, into LMDB's page itself, of what is probably the last entry. */
+int pyri_env_append_two(pyri_txn *txn, MDB_dbi db, const void *key,
+                        size_t size, pyri_bytes first, pyri_bytes second);
+int pyri_env_delete(pyri_txn *txn, MDB_dbi db, const void *key, size_t size,
                     bool *found);
 
 /*
  * Step a cursor. `op` is MDB_SET_RANGE (from *key on), MDB_NEXT, MDB_PREV,
- * MDB_LAST. *more is false past the end, and past the first key that does not
- * begin with the `prefix` bytes.
+ * MDB_FIRST, MDB_LAST. *more is false past the end, and past the first key that
+ * does not begin with the `prefix` bytes.
  */
-int pyri_env_step(MDB_cursor *cursor, MDB_cursor_op op, pyri_bytes prefix,
+int pyri_env_step(pyri_walk *cursor, MDB_cursor_op op, pyri_bytes prefix,
                   MDB_val *key, MDB_val *value, bool *more);
-int pyri_env_cursor(MDB_txn *txn, MDB_dbi db, MDB_cursor **out);
+int pyri_env_cursor(pyri_txn *txn, MDB_dbi db, pyri_walk **out);
+void pyri_env_cursor_close(pyri_walk *cursor);
+/* Of a write transaction: delete what it is at. */
+int pyri_env_cursor_delete(pyri_walk *cursor);
+/* Of a read transaction that was renewed. */
+int pyri_env_cursor_renew(pyri_walk *cursor);
+/* Of a read transaction: as pyri_env_get(), but it looks on the page where it
+ * is before it goes back to the root. */
+int pyri_env_cursor_find(pyri_walk *cursor, const void *key, size_t size,
+                         MDB_val *out, bool *found);
 
 #endif

@@ -37,7 +37,7 @@ doomed_key(uint8_t key[DOOMED_KEY], uint64_t array, uint64_t version)
 /* --- marks --------------------------------------------------------------- */
 
 int
-pyri_erase_forget(pyri_site *s, MDB_txn *txn, const pyri_edit *e)
+pyri_erase_forget(pyri_site *s, pyri_txn *txn, const pyri_edit *e)
 {
     uint8_t key[DOOMED_KEY];
     pyri_head head;
@@ -60,7 +60,7 @@ int
 pyri_erase_scan_forgotten(pyri_site *s, pyri_reader *r,
                           pyri_forgotten_fn *each, void *ctx)
 {
-    MDB_cursor *cursor;
+    pyri_walk *cursor;
     MDB_val key = {1, (void *)(uintptr_t)"d"}, value;
     pyri_bytes prefix = {"d", 1};
     bool more;
@@ -75,17 +75,17 @@ pyri_erase_scan_forgotten(pyri_site *s, pyri_reader *r,
         if (err == 0)
             err = pyri_env_step(cursor, MDB_NEXT, prefix, &key, &value, &more);
     }
-    mdb_cursor_close(cursor);
+    pyri_env_cursor_close(cursor);
     return err;
 }
 
 /* --- erasing ------------------------------------------------------------- */
 
 static int
-send_to_limbo(pyri_site *s, MDB_txn *txn, const pyri_blob *b)
+send_to_limbo(pyri_site *s, pyri_txn *txn, const pyri_blob *b)
 {
     uint8_t key[PYRI_LIMBO_KEY], size[16];
-    pyri_store64_be(key, mdb_txn_id(txn));
+    pyri_store64_be(key, pyri_env_id(txn));
     pyri_store64_be(key + 8, b->ref.a);
     pyri_store64_be(key + 16, b->ref.b);
     pyri_store64(size, b->size);
@@ -96,7 +96,7 @@ send_to_limbo(pyri_site *s, MDB_txn *txn, const pyri_blob *b)
 }
 
 static int
-erase_blob(pyri_site *s, MDB_txn *txn, pyri_ref ref, uint64_t *bytes)
+erase_blob(pyri_site *s, pyri_txn *txn, pyri_ref ref, uint64_t *bytes)
 {
     pyri_named_blob was;
     bool found;
@@ -108,7 +108,7 @@ erase_blob(pyri_site *s, MDB_txn *txn, pyri_ref ref, uint64_t *bytes)
 }
 
 static int
-erase_version(pyri_site *s, MDB_txn *txn, uint64_t array, uint64_t version)
+erase_version(pyri_site *s, pyri_txn *txn, uint64_t array, uint64_t version)
 {
     uint8_t key[DOOMED_KEY];
     bool found;
@@ -120,7 +120,7 @@ erase_version(pyri_site *s, MDB_txn *txn, uint64_t array, uint64_t version)
 }
 
 int
-pyri_erase_all(pyri_site *s, MDB_txn *txn, pyri_erase *x)
+pyri_erase_all(pyri_site *s, pyri_txn *txn, pyri_erase *x)
 {
     int err = 0;
     for (size_t i = 0; i < x->nnodes && err == 0; i++)
@@ -137,12 +137,12 @@ pyri_erase_all(pyri_site *s, MDB_txn *txn, pyri_erase *x)
 int
 pyri_erase_run(pyri_site *s, pyri_erase *x)
 {
-    MDB_txn *txn;
+    pyri_txn *txn;
     int err = pyri_env_write(s->meta, &txn);
     if (err < 0)
         return err;
     if ((err = pyri_erase_all(s, txn, x)) < 0) {
-        mdb_txn_abort(txn);
+        pyri_env_abort(txn);
         return err;
     }
     PYRI_FAULT("erase.commit");
@@ -154,7 +154,7 @@ pyri_erase_run(pyri_site *s, pyri_erase *x)
 int
 pyri_erase_replace(pyri_site *s, const pyri_node_put *puts, size_t n)
 {
-    MDB_txn *txn;
+    pyri_txn *txn;
     int err = pyri_env_write(s->meta, &txn);
     if (err < 0)
         return err;
@@ -162,7 +162,7 @@ pyri_erase_replace(pyri_site *s, const pyri_node_put *puts, size_t n)
         err = pyri_meta_replace_node(s, txn, &puts[i]);
     if (err == 0)
         return pyri_env_commit(txn, "repair nodes");
-    mdb_txn_abort(txn);
+    pyri_env_abort(txn);
     return err;
 }
 
@@ -170,7 +170,7 @@ pyri_erase_replace(pyri_site *s, const pyri_node_put *puts, size_t n)
 
 typedef struct unpublished {
     pyri_site *s;
-    MDB_txn *txn;
+    pyri_txn *txn;
     pyri_blob *list;
     size_t n, room;
 } unpublished;
@@ -194,7 +194,7 @@ note_unpublished(void *ctx, const pyri_named_blob *b)
 }
 
 int
-pyri_erase_unpublished(pyri_site *s, MDB_txn *txn)
+pyri_erase_unpublished(pyri_site *s, pyri_txn *txn)
 {
     unpublished u = {.s = s, .txn = txn};
     uint64_t bytes = 0;

@@ -20,7 +20,7 @@
 enum { FOLDS_KEY = 9 };
 
 static int
-get_folds(pyri_site *s, MDB_txn *txn, uint64_t family, uint8_t key[FOLDS_KEY],
+get_folds(pyri_site *s, pyri_txn *txn, uint64_t family, uint8_t key[FOLDS_KEY],
           uint64_t *out)
 {
     MDB_val v;
@@ -42,7 +42,7 @@ pyri_fold_count(pyri_site *s, pyri_reader *r, uint64_t family, uint64_t *out)
 }
 
 int
-pyri_fold_check(pyri_site *s, MDB_txn *txn, const pyri_complete *c)
+pyri_fold_check(pyri_site *s, pyri_txn *txn, const pyri_complete *c)
 {
     uint8_t key[FOLDS_KEY];
     uint64_t now;
@@ -67,7 +67,7 @@ named_by(const pyri_fold_blob *b)
 }
 
 static int
-store(pyri_site *s, MDB_txn *txn, pyri_fold *f)
+store(pyri_site *s, pyri_txn *txn, pyri_fold *f)
 {
     uint8_t key[FOLDS_KEY], value[8];
     uint64_t count = 0;
@@ -91,7 +91,7 @@ store(pyri_site *s, MDB_txn *txn, pyri_fold *f)
 int
 pyri_fold_run(pyri_site *s, pyri_fold *f)
 {
-    MDB_txn *txn;
+    pyri_txn *txn;
     pyri_reader *r = NULL;
     int err = pyri_env_write(s->meta, &txn);
     if (err < 0)
@@ -102,7 +102,7 @@ pyri_fold_run(pyri_site *s, pyri_fold *f)
     if (err == 0 && f->nnodes)
         err = store(s, txn, f);
     if (err != 0 || f->nnodes == 0) {
-        mdb_txn_abort(txn);
+        pyri_env_abort(txn);
         return err;
     }
     PYRI_FAULT("fold.commit");

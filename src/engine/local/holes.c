@@ -75,32 +75,33 @@ add_pages(pages *p, const MDB_val *value)
 }
 
 static int
-list_free(MDB_txn *txn, uint64_t oldest, pages *p)
+list_free(pyri_txn *txn, uint64_t oldest, pages *p)
 {
-    MDB_cursor *cursor;
+    pyri_walk *cursor;
     MDB_val key, value;
+    pyri_bytes all = {"", 0};
+    bool more;
     int err = pyri_env_cursor(txn, 0, &cursor);
     if (err < 0)
         return err;
-    int rc = mdb_cursor_get(cursor, &key, &value, MDB_FIRST);
-    while (rc == 0 && err == 0) {
-        size_t id;
-        memcpy(&id, key.mv_data, sizeof id);
+    err = pyri_env_step(cursor, MDB_FIRST, all, &key, &value, &more);
+    while (err == 0 && more) {
+        size_t id = SIZE_MAX;
+        if (key.mv_size == sizeof id)
+            memcpy(&id, key.mv_data, sizeof id);
         if (id >= oldest)
             break;
         if ((err = add_pages(p, &value)) == 0)
-            rc = mdb_cursor_get(cursor, &key, &value, MDB_NEXT);
+            err = pyri_env_step(cursor, MDB_NEXT, all, &key, &value, &more);
     }
-    mdb_cursor_close(cursor);
-    if (err == 0 && rc != 0 && rc != MDB_NOTFOUND)
-        err = pyri_fail_mdb(rc, "walk the list of free pages");
+    pyri_env_cursor_close(cursor);
     return err;
 }
 
 int
 pyri_env_unripe(MDB_env *env, size_t *out)
 {
-    MDB_txn *txn;
+    pyri_txn *txn;
     pages all = {0}, ripe = {0};
     *out = 0;
     int err = pyri_env_read(env, &txn);
@@ -111,7 +112,7 @@ pyri_env_unripe(MDB_env *env, size_t *out)
         *out = all.n - ripe.n;
     free(all.list);
     free(ripe.list);
-    mdb_txn_abort(txn);
+    pyri_env_abort(txn);
     return err;
 }
 
@@ -145,7 +146,7 @@ static int
 punch_locked(MDB_env *env, uint64_t *bytes)
 {
     MDB_stat page;
-    MDB_txn *txn;
+    pyri_txn *txn;
     pages p = {0};
     struct stat before, after;
     int fd;
@@ -161,18 +162,18 @@ punch_locked(MDB_env *env, uint64_t *bytes)
         pyri_sys_fstat(fd, &after) == 0 && before.st_blocks > after.st_blocks)
         *bytes += (uint64_t)(before.st_blocks - after.st_blocks) * 512;
     free(p.list);
-    mdb_txn_abort(txn);
+    pyri_env_abort(txn);
     return err;
 }
 
 int
 pyri_env_punch(MDB_env *env, uint64_t *bytes)
 {
-    MDB_txn *held;
+    pyri_txn *held;
     int err = pyri_env_write(env, &held);
     if (err < 0)
         return err;
     err = punch_locked(env, bytes);
-    mdb_txn_abort(held);
+    pyri_env_abort(held);
     return err;
 }

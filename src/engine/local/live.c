@@ -110,7 +110,7 @@ reset(pyri_site *s)
         (err = pyri_meta_drop_unpublished(s)) < 0 ||
         (err = identity(s, text)) < 0 || (err = open_live(path, &env)) < 0)
         return err;
-    mdb_env_close(env);
+    pyri_env_close(env);
     if ((err = pyri_path_join(path, sizeof path, s->path, "live/boot")) < 0)
         return err;
     return pyri_file_write(path, text, false);
@@ -122,7 +122,7 @@ static int
 open_parts(pyri_site *s)
 {
     char path[PATH_MAX], wake[PATH_MAX], mail[PATH_MAX];
-    MDB_txn *txn;
+    pyri_txn *txn;
     int err;
     if ((err = pyri_path_join(path, sizeof path, s->path, "live")) < 0 ||
         (err = pyri_path_join(wake, sizeof wake, s->path, "live/wake")) < 0 ||
@@ -131,11 +131,13 @@ open_parts(pyri_site *s)
     if ((err = open_live(path, &s->live)) < 0 ||
         (err = pyri_env_read(s->live, &txn)) < 0)
         return err;
-    int rc = mdb_dbi_open(txn, NULL, 0, &s->live_db);
-    mdb_txn_commit(txn);
-    if (rc != 0)
-        return pyri_fail_mdb(rc, "%s", path);
-    if ((err = pyri_wake_open(wake, &s->wake)) < 0)
+    bool lost;
+    if ((err = pyri_env_database(txn, NULL, 0, &s->live_db, &lost)) < 0) {
+        pyri_env_abort(txn);
+        return err;
+    }
+    if ((err = pyri_env_commit(txn, "open what is in flight")) < 0 ||
+        (err = pyri_wake_open(wake, &s->wake)) < 0)
         return err;
     if (s->format.durability != PYR_DURABILITY_OS &&
         (err = pyri_mailbox_open(mail, &s->mailbox)) < 0)
@@ -197,7 +199,7 @@ pyri_live_close(pyri_site *s)
     pyri_wake_close(s->wake);
     pyri_mailbox_close(s->mailbox);
     if (s->live)
-        mdb_env_close(s->live);
+        pyri_env_close(s->live);
     s->wake = NULL;
     s->mailbox = NULL;
     s->live = NULL;

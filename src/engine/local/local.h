@@ -30,7 +30,7 @@
 
 /* LMDB's, as far as it must be named here; see env.h. */
 struct MDB_env;
-struct MDB_txn;
+struct pyri_txn;
 
 typedef struct pyri_site pyri_site;
 
@@ -207,28 +207,28 @@ typedef struct pyri_named_blob {
 
 /* List the blobs of a version, and store the small ones: their bytes are in
  * small[i] for blobs[i], or, if it is NULL, wait here. And after that. */
-int pyri_blobs_name(pyri_site *s, struct MDB_txn *txn,
+int pyri_blobs_name(pyri_site *s, struct pyri_txn *txn,
                     const pyri_complete *c, const pyri_bytes *small);
 void pyri_blobs_named(pyri_site *s, const pyri_complete *c);
-int pyri_blobs_erase(pyri_site *s, struct MDB_txn *txn, pyri_ref ref,
+int pyri_blobs_erase(pyri_site *s, struct pyri_txn *txn, pyri_ref ref,
                      pyri_named_blob *was, bool *found);
 /* A result other than 0 ends the walk and is returned. */
 typedef int pyri_named_blob_fn(void *ctx, const pyri_named_blob *b);
-int pyri_blobs_scan(pyri_site *s, struct MDB_txn *txn, pyri_ref from,
+int pyri_blobs_scan(pyri_site *s, struct pyri_txn *txn, pyri_ref from,
                     pyri_named_blob_fn *each, void *ctx);
 
 /* --- erase.c: forgotten versions, and erasing ----------------------------- */
 
 enum { PYRI_LIMBO_KEY = 24 };
 
-int pyri_erase_forget(pyri_site *s, struct MDB_txn *txn, const pyri_edit *e);
+int pyri_erase_forget(pyri_site *s, struct pyri_txn *txn, const pyri_edit *e);
 int pyri_erase_scan_forgotten(pyri_site *s, pyri_reader *r,
                               pyri_forgotten_fn *each, void *ctx);
-int pyri_erase_all(pyri_site *s, struct MDB_txn *txn, pyri_erase *x);
+int pyri_erase_all(pyri_site *s, struct pyri_txn *txn, pyri_erase *x);
 int pyri_erase_run(pyri_site *s, pyri_erase *x);
 int pyri_erase_replace(pyri_site *s, const pyri_node_put *puts, size_t n);
 /* The blobs of versions that never were published. */
-int pyri_erase_unpublished(pyri_site *s, struct MDB_txn *txn);
+int pyri_erase_unpublished(pyri_site *s, struct pyri_txn *txn);
 
 /* --- folds.c: nodes that are stored anew ---------------------------------- */
 
@@ -236,13 +236,13 @@ int pyri_fold_run(pyri_site *s, pyri_fold *f);
 int pyri_fold_count(pyri_site *s, pyri_reader *r, uint64_t family,
                     uint64_t *out);
 /* PYR_ENOVERSION if it was folded since the version's maker looked. */
-int pyri_fold_check(pyri_site *s, struct MDB_txn *txn,
+int pyri_fold_check(pyri_site *s, struct pyri_txn *txn,
                     const pyri_complete *c);
 
 /* --- dense.c: pages that are made full again ------------------------------ */
 
 /* So many entries were erased in this transaction. */
-int pyri_dense_count(pyri_site *s, struct MDB_txn *txn, uint64_t more);
+int pyri_dense_count(pyri_site *s, struct pyri_txn *txn, uint64_t more);
 /* The caller has begun upkeep. */
 int pyri_dense(pyri_site *s);
 
@@ -250,11 +250,6 @@ int pyri_dense(pyri_site *s);
 
 /* PYR_ECORRUPT if LMDB would be led astray. */
 int pyri_pages_check(pyri_site *s);
-/* The same, of the pages that LMDB searches when its databases are opened. */
-int pyri_pages_names(pyri_site *s);
-/* The same, by what never changes in its first two pages, before it opens the
- * file; `dir` is the directory. */
-int pyri_pages_glance(const char *dir);
 
 /* --- settle.c: giving space back to the system ---------------------------- */
 
@@ -268,7 +263,7 @@ void pyri_settle_drop(pyri_site *s, const pyri_blob *b);
 int pyri_settle_sweep(pyri_site *s, pyri_placement p, bool *empty,
                       uint64_t *bytes);
 /* List all segments there are, to be looked through later. */
-int pyri_settle_note_old(pyri_site *s, struct MDB_txn *txn);
+int pyri_settle_note_old(pyri_site *s, struct pyri_txn *txn);
 
 /* --- map.c: segments mapped for reading ---------------------------------- */
 
@@ -290,10 +285,10 @@ void pyri_map_release(pyri_site *s, pyri_reader *r);
 enum { PYRI_POOLED_READERS = 16 };
 
 struct pyri_reader {
-    struct MDB_txn *txn;  /* of meta */
-    struct MDB_txn *live; /* of live; NULL until it is asked for */
+    struct pyri_txn *txn;  /* of meta */
+    struct pyri_txn *live; /* of live; NULL until it is asked for */
     bool live_begun;
-    struct MDB_cursor *nodes; /* where the last node was found; NULL until one
+    struct pyri_walk *nodes; /* where the last node was found; NULL until one
                                  is asked for */
     bool nodes_begun;
     struct {
@@ -329,7 +324,7 @@ int pyri_presence_open(pyri_site *s);
 int pyri_presence_change(pyri_site *s, int by);
 void pyri_presence_close(pyri_site *s);
 /* Is the writer that held `slot` still there? `txn` is of live. */
-int pyri_presence_alive(pyri_site *s, struct MDB_txn *txn, uint32_t slot,
+int pyri_presence_alive(pyri_site *s, struct pyri_txn *txn, uint32_t slot,
                         uint64_t writer, bool *alive);
 /* A site that may write in one word: its slot (16 bits) and as much of its id
  * as there is room for; 0: it may not. */
@@ -381,27 +376,27 @@ void pyri_meta_unmake(const char *store);
 int pyri_meta_open(pyri_site *s, bool readonly);
 void pyri_meta_close(pyri_site *s);
 /* PYR_ENOTFOUND if the array has no version manager. */
-int pyri_meta_head(pyri_site *s, struct MDB_txn *txn, uint64_t array,
+int pyri_meta_head(pyri_site *s, struct pyri_txn *txn, uint64_t array,
                    pyri_head *out);
-int pyri_meta_put_head(pyri_site *s, struct MDB_txn *txn, uint64_t array,
+int pyri_meta_put_head(pyri_site *s, struct pyri_txn *txn, uint64_t array,
                        const pyri_head *head);
 /* Has this version a record, published or not? */
-int pyri_meta_has_version(pyri_site *s, struct MDB_txn *txn, uint64_t array,
+int pyri_meta_has_version(pyri_site *s, struct pyri_txn *txn, uint64_t array,
                           uint64_t version, bool *has);
-int pyri_meta_put_version(pyri_site *s, struct MDB_txn *txn,
+int pyri_meta_put_version(pyri_site *s, struct pyri_txn *txn,
                           const pyri_complete *c, int ndim);
 /* Is what is stored of a version just this? *has is false if it has no
  * record. */
-int pyri_meta_same_version(pyri_site *s, struct MDB_txn *txn,
+int pyri_meta_same_version(pyri_site *s, struct pyri_txn *txn,
                            const pyri_complete *c, int ndim, bool *has,
                            bool *same);
 /* Shape of a version that has a record. */
-int pyri_meta_version_shape(pyri_site *s, struct MDB_txn *txn, uint64_t array,
+int pyri_meta_version_shape(pyri_site *s, struct pyri_txn *txn, uint64_t array,
                             uint64_t version, pyri_head *head, bool *has);
 /* Put an entry of `tree`: made of two parts, the second may be empty. */
-int pyri_meta_put_tree(pyri_site *s, struct MDB_txn *txn, const void *key,
+int pyri_meta_put_tree(pyri_site *s, struct pyri_txn *txn, const void *key,
                        size_t size, pyri_bytes first, pyri_bytes second);
-int pyri_meta_put_nodes(pyri_site *s, struct MDB_txn *txn,
+int pyri_meta_put_nodes(pyri_site *s, struct pyri_txn *txn,
                         const pyri_complete *c);
 /* After a restart of the machine: delete what was stored for versions that
  * never were published, and list the segments there are. */
@@ -417,9 +412,9 @@ int pyri_meta_get_nodes(pyri_site *s, pyri_reader *r, pyri_node_get *gets,
 int pyri_meta_get_version(pyri_site *s, pyri_reader *r, uint64_t array,
                           uint64_t version, pyri_version_get *out);
 /* PYR_ENOVERSION if that version is forgotten or has gone. */
-int pyri_meta_kept(pyri_site *s, struct MDB_txn *txn, const pyri_edit *e);
-int pyri_meta_mark(pyri_site *s, struct MDB_txn *txn, const pyri_edit *e);
-int pyri_meta_make_array(pyri_site *s, struct MDB_txn *txn,
+int pyri_meta_kept(pyri_site *s, struct pyri_txn *txn, const pyri_edit *e);
+int pyri_meta_mark(pyri_site *s, struct pyri_txn *txn, const pyri_edit *e);
+int pyri_meta_make_array(pyri_site *s, struct pyri_txn *txn,
                          const pyri_edit *e);
 /* Is this entry of the tree a version's, and whole? */
 bool pyri_meta_is_version(const uint8_t key[16], const void *value,
@@ -427,15 +422,15 @@ bool pyri_meta_is_version(const uint8_t key[16], const void *value,
 /* A checksum of a key and a value, in up to two pieces. */
 uint64_t pyri_meta_sum(pyri_bytes key, pyri_bytes a, pyri_bytes b);
 /* Mark it; *found is false if it was, or has gone. */
-int pyri_meta_mark_forgotten(pyri_site *s, struct MDB_txn *txn, uint64_t array,
+int pyri_meta_mark_forgotten(pyri_site *s, struct pyri_txn *txn, uint64_t array,
                              uint64_t version, bool *found);
-int pyri_meta_drop_version(pyri_site *s, struct MDB_txn *txn, uint64_t array,
+int pyri_meta_drop_version(pyri_site *s, struct pyri_txn *txn, uint64_t array,
                            uint64_t version);
 /* Adds its size to *bytes; nothing if it is not there. */
 /* Nothing if it is not there. */
-int pyri_meta_replace_node(pyri_site *s, struct MDB_txn *txn,
+int pyri_meta_replace_node(pyri_site *s, struct pyri_txn *txn,
                            const pyri_node_put *put);
-int pyri_meta_drop_node(pyri_site *s, struct MDB_txn *txn, pyri_bytes key,
+int pyri_meta_drop_node(pyri_site *s, struct pyri_txn *txn, pyri_bytes key,
                         uint64_t *bytes);
 int pyri_meta_scan_nodes(pyri_site *s, pyri_reader *r, uint64_t array,
                          pyri_node_fn *each, void *ctx);
@@ -460,7 +455,7 @@ int pyri_ticket_check(pyri_site *s, uint64_t array, uint64_t version,
 /* How many versions of all arrays are in flight. */
 /* PYR_EFENCED if any version above `head` is in flight. Through a write
  * transaction, so that none is taken before that ends. */
-int pyri_ticket_none(pyri_site *s, struct MDB_txn *live, struct MDB_txn *meta,
+int pyri_ticket_none(pyri_site *s, struct pyri_txn *live, struct pyri_txn *meta,
                      uint64_t array, const pyri_head *head);
 int pyri_ticket_count(pyri_site *s, uint64_t *out);
 int64_t pyri_now_ns(void); /* CLOCK_MONOTONIC */
@@ -495,12 +490,6 @@ int pyri_site_status(pyri_site *s, pyr_status *out, pyr_data_dir_fn *each,
 
 /* --- the site ------------------------------------------------------------ */
 
-/* Where LMDB has mapped meta; see env.h. */
-struct pyri_env_map {
-    uintptr_t from, to; /* equal: not known */
-    size_t page;
-};
-
 struct pyri_site {
     pyri_site *next;     /* in the registry, which guards it and refs */
     unsigned refs;
@@ -515,7 +504,6 @@ struct pyri_site {
     struct MDB_env *meta;
     unsigned tree_db, records_db, main_db, blobs_db, limbo_db; /* of meta */
     bool meta_readonly;
-    struct pyri_env_map meta_map;
 
     pthread_mutex_t lock; /* guards the change from no live part to one, and
                              presence.handles */

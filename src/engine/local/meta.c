@@ -44,33 +44,34 @@ enum {
 
 /* *lost: one was not found. */
 static int
-open_databases(pyri_site *s, MDB_txn *txn, unsigned flags, bool *lost)
+open_databases(pyri_site *s, pyri_txn *txn, unsigned flags, bool *lost)
 {
-    int rc;
-    *lost = false;
-    if ((rc = mdb_dbi_open(txn, NULL, 0, &s->main_db)) != 0 ||
-        (rc = mdb_dbi_open(txn, "tree", flags, &s->tree_db)) != 0 ||
-        (rc = mdb_dbi_open(txn, "records", flags, &s->records_db)) != 0 ||
-        (rc = mdb_dbi_open(txn, "blobs", flags, &s->blobs_db)) != 0 ||
-        (rc = mdb_dbi_open(txn, "limbo", flags, &s->limbo_db)) != 0) {
-        *lost = rc == MDB_NOTFOUND;
-        return pyri_fail_mdb(rc, "%s/meta", s->path);
-    }
-    return 0;
+    const struct {
+        const char *name;
+        unsigned *db;
+    } all[] = {{NULL, &s->main_db},
+               {"tree", &s->tree_db},
+               {"records", &s->records_db},
+               {"blobs", &s->blobs_db},
+               {"limbo", &s->limbo_db}};
+    int err = 0;
+    for (size_t i = 0; i < sizeof all / sizeof *all && err == 0; i++)
+        err = pyri_env_database(txn, all[i].name, all[i].name ? flags : 0,
+                                all[i].db, lost);
+    return err;
 }
 
 /* Where something is, databases are not made: one that is not found was lost,
  * and an empty one in its place would hide that. */
 static int
-check_fresh(pyri_site *s, MDB_txn *txn)
+check_fresh(pyri_site *s, pyri_txn *txn)
 {
-    MDB_stat stat;
-    int rc = mdb_dbi_open(txn, NULL, 0, &s->main_db);
-    if (rc == 0)
-        rc = mdb_stat(txn, s->main_db, &stat);
-    if (rc != 0)
-        return pyri_fail_mdb(rc, "%s/meta", s->path);
-    return stat.ms_entries == 0
+    uint64_t entries;
+    bool lost;
+    int err = pyri_env_database(txn, NULL, 0, &s->main_db, &lost);
+    if (err < 0 || (err = pyri_env_entries(txn, s->main_db, &entries)) < 0)
+        return err;
+    return entries == 0
                ? 0
                : pyri_fail(PYR_ECORRUPT, "%s/meta: a database is missing",
                            s->path);
@@ -80,17 +81,14 @@ check_fresh(pyri_site *s, MDB_txn *txn)
 static int
 open_all(pyri_site *s, bool may_write)
 {
-    MDB_txn *txn;
+    pyri_txn *txn;
     bool lost;
-    int err = pyri_pages_names(s);
-    if (err < 0 || (err = pyri_env_read(s->meta, &txn)) < 0)
+    int err = pyri_env_read(s->meta, &txn);
+    if (err < 0)
         return err;
-    err = open_databases(s, txn, 0, &lost);
-    if (err == 0)
-        err = pyri_env_learn(txn, s->main_db, "tree", &s->meta_map);
-    if (err == 0)
+    if ((err = open_databases(s, txn, 0, &lost)) == 0)
         return pyri_env_commit(txn, "open metadata");
-    mdb_txn_abort(txn);
+    pyri_env_abort(txn);
     if (!lost)
         return err;
     if (!may_write)
@@ -100,7 +98,7 @@ open_all(pyri_site *s, bool may_write)
     if ((err = check_fresh(s, txn)) == 0 &&
         (err = open_databases(s, txn, MDB_CREATE, &lost)) == 0)
         return pyri_env_commit(txn, "make metadata");
-    mdb_txn_abort(txn);
+    pyri_env_abort(txn);
     return err;
 }
 
@@ -184,10 +182,9 @@ open_env(pyri_site *s, const char *path)
         plan.flags |= MDB_RDONLY;
     if (on_readonly_disk(path))
         plan.flags |= MDB_NOLOCK; /* nobody writes there */
-    int err = pyri_pages_glance(path);
-    if (err < 0)
+    int err = pyri_env_open(&plan, &s->meta);
+    if (err == PYR_ECORRUPT)
         return err;
-    err = pyri_env_open(&plan, &s->meta);
     if (err < 0 && s->meta_readonly)
         return pyri_fail_at(PYR_EREADONLY,
                             "a reader must be able to write to %s/lock.mdb, "
@@ -236,7 +233,7 @@ void
 pyri_meta_close(pyri_site *s)
 {
     if (s->meta)
-        mdb_env_close(s->meta);
+        pyri_env_close(s->meta);
     s->meta = NULL;
 }
 
@@ -295,7 +292,7 @@ decode_head(const MDB_val *v, uint64_t array, pyri_head *out)
 }
 
 static int
-find_head(pyri_site *s, MDB_txn *txn, uint64_t array, pyri_head *out,
+find_head(pyri_site *s, pyri_txn *txn, uint64_t array, pyri_head *out,
           bool *found)
 {
     uint8_t key[HEAD_KEY];
@@ -306,7 +303,7 @@ find_head(pyri_site *s, MDB_txn *txn, uint64_t array, pyri_head *out,
 }
 
 int
-pyri_meta_head(pyri_site *s, MDB_txn *txn, uint64_t array, pyri_head *out)
+pyri_meta_head(pyri_site *s, pyri_txn *txn, uint64_t array, pyri_head *out)
 {
     bool found;
     int err = find_head(s, txn, array, out, &found);
@@ -317,7 +314,7 @@ pyri_meta_head(pyri_site *s, MDB_txn *txn, uint64_t array, pyri_head *out)
 }
 
 int
-pyri_meta_put_head(pyri_site *s, MDB_txn *txn, uint64_t array,
+pyri_meta_put_head(pyri_site *s, pyri_txn *txn, uint64_t array,
                    const pyri_head *head)
 {
     uint8_t key[HEAD_KEY], value[MAX_HEAD];
@@ -333,7 +330,7 @@ pyri_meta_put_head(pyri_site *s, MDB_txn *txn, uint64_t array,
 }
 
 int
-pyri_meta_has_version(pyri_site *s, MDB_txn *txn, uint64_t array,
+pyri_meta_has_version(pyri_site *s, pyri_txn *txn, uint64_t array,
                       uint64_t version, bool *has)
 {
     uint8_t key[VERSION_KEY];
@@ -371,7 +368,7 @@ version_head(const pyri_complete *c, int ndim, uint8_t key[VERSION_KEY],
 }
 
 int
-pyri_meta_put_version(pyri_site *s, MDB_txn *txn, const pyri_complete *c,
+pyri_meta_put_version(pyri_site *s, pyri_txn *txn, const pyri_complete *c,
                       int ndim)
 {
     uint8_t key[VERSION_KEY], value[MAX_VERSION_HEAD];
@@ -387,7 +384,7 @@ ndim_of(const MDB_val *v)
 }
 
 int
-pyri_meta_same_version(pyri_site *s, MDB_txn *txn, const pyri_complete *c,
+pyri_meta_same_version(pyri_site *s, pyri_txn *txn, const pyri_complete *c,
                        int ndim, bool *has, bool *same)
 {
     uint8_t key[VERSION_KEY], value[MAX_VERSION_HEAD];
@@ -444,7 +441,7 @@ tell_version(const MDB_val *v)
 }
 
 int
-pyri_meta_version_shape(pyri_site *s, MDB_txn *txn, uint64_t array,
+pyri_meta_version_shape(pyri_site *s, pyri_txn *txn, uint64_t array,
                         uint64_t version, pyri_head *head, bool *has)
 {
     uint8_t key[VERSION_KEY];
@@ -462,7 +459,7 @@ pyri_meta_version_shape(pyri_site *s, MDB_txn *txn, uint64_t array,
 /* --- arrays and what is kept --------------------------------------------- */
 
 int
-pyri_meta_make_array(pyri_site *s, MDB_txn *txn, const pyri_edit *e)
+pyri_meta_make_array(pyri_site *s, pyri_txn *txn, const pyri_edit *e)
 {
     pyri_head head = {0};
     bool found;
@@ -480,7 +477,7 @@ pyri_meta_make_array(pyri_site *s, MDB_txn *txn, const pyri_edit *e)
 }
 
 int
-pyri_meta_mark(pyri_site *s, MDB_txn *txn, const pyri_edit *e)
+pyri_meta_mark(pyri_site *s, pyri_txn *txn, const pyri_edit *e)
 {
     pyri_head head = {0};
     int err = pyri_meta_head(s, txn, e->array, &head);
@@ -491,7 +488,7 @@ pyri_meta_mark(pyri_site *s, MDB_txn *txn, const pyri_edit *e)
 }
 
 int
-pyri_meta_kept(pyri_site *s, MDB_txn *txn, const pyri_edit *e)
+pyri_meta_kept(pyri_site *s, pyri_txn *txn, const pyri_edit *e)
 {
     uint8_t key[VERSION_KEY];
     pyri_head head = {0};
@@ -535,7 +532,7 @@ pyri_meta_get_version(pyri_site *s, pyri_reader *r, uint64_t array,
 /* Put the cursor on the record of the version nearest to *version, upwards or
  * downwards; *version becomes it. */
 static int
-seek_version(MDB_cursor *cursor, uint64_t array, uint64_t *version, bool down,
+seek_version(pyri_walk *cursor, uint64_t array, uint64_t *version, bool down,
              MDB_val *value, bool *more)
 {
     uint8_t key[VERSION_KEY], prefix[8];
@@ -564,7 +561,8 @@ seek_version(MDB_cursor *cursor, uint64_t array, uint64_t *version, bool down,
         }
         uint64_t at = pyri_load64_be((const uint8_t *)k.mv_data + 8);
         if (down ? at > *version : at < *version)
-            return pyri_env_torn(); /* keys out of order: no end */
+            return pyri_fail(PYR_ECORRUPT, "keys of metadata are out of "
+                                           "order"); /* there is no end */
         if (at == *version) { /* nodes without a record: skip them */
             if (at == (down ? 0 : UINT64_MAX)) {
                 *more = false;
@@ -577,7 +575,7 @@ seek_version(MDB_cursor *cursor, uint64_t array, uint64_t *version, bool down,
 }
 
 static int
-walk_versions(MDB_cursor *cursor, uint64_t array, uint64_t first,
+walk_versions(pyri_walk *cursor, uint64_t array, uint64_t first,
               uint64_t last, pyri_version_fn *each, void *ctx)
 {
     bool down = first > last, more;
@@ -602,7 +600,7 @@ pyri_meta_scan_versions(pyri_site *s, pyri_reader *r, uint64_t array,
                         void *ctx)
 {
     pyri_head head = {0};
-    MDB_cursor *cursor;
+    pyri_walk *cursor;
     int err = pyri_meta_head(s, r->txn, array, &head);
     if (err < 0)
         return err;
@@ -615,14 +613,14 @@ pyri_meta_scan_versions(pyri_site *s, pyri_reader *r, uint64_t array,
     if ((err = pyri_env_cursor(r->txn, s->tree_db, &cursor)) < 0)
         return err;
     err = walk_versions(cursor, array, first, last, each, ctx);
-    mdb_cursor_close(cursor);
+    pyri_env_cursor_close(cursor);
     return err;
 }
 
 /* --- what goes ----------------------------------------------------------- */
 
 int
-pyri_meta_mark_forgotten(pyri_site *s, MDB_txn *txn, uint64_t array,
+pyri_meta_mark_forgotten(pyri_site *s, pyri_txn *txn, uint64_t array,
                          uint64_t version, bool *found)
 {
     uint8_t key[VERSION_KEY];
@@ -646,7 +644,7 @@ pyri_meta_mark_forgotten(pyri_site *s, MDB_txn *txn, uint64_t array,
 }
 
 int
-pyri_meta_drop_version(pyri_site *s, MDB_txn *txn, uint64_t array,
+pyri_meta_drop_version(pyri_site *s, pyri_txn *txn, uint64_t array,
                        uint64_t version)
 {
     uint8_t key[VERSION_KEY];
@@ -665,11 +663,11 @@ pyri_meta_drop_version(pyri_site *s, MDB_txn *txn, uint64_t array,
 /* --- after a restart of the machine -------------------------------------- */
 
 static int
-drop_above(pyri_site *s, MDB_txn *txn, uint64_t array, uint64_t latest,
+drop_above(pyri_site *s, pyri_txn *txn, uint64_t array, uint64_t latest,
            bool *any)
 {
     uint8_t key[VERSION_KEY], prefix[8];
-    MDB_cursor *cursor;
+    pyri_walk *cursor;
     if (latest == UINT64_MAX)
         return 0;
     int err = pyri_env_cursor(txn, s->tree_db, &cursor);
@@ -683,19 +681,18 @@ drop_above(pyri_site *s, MDB_txn *txn, uint64_t array, uint64_t latest,
                             (pyri_bytes){prefix, sizeof prefix}, &k, &v,
                             &more);
         if (err == 0 && more) {
-            int rc = mdb_cursor_del(cursor, 0);
-            err = rc ? pyri_fail_mdb(rc, "delete metadata") : 0;
+            err = pyri_env_cursor_delete(cursor);
             *any = true;
         }
     }
-    mdb_cursor_close(cursor);
+    pyri_env_cursor_close(cursor);
     return err;
 }
 
 static int
-drop_all_above(pyri_site *s, MDB_txn *txn, bool *any)
+drop_all_above(pyri_site *s, pyri_txn *txn, bool *any)
 {
-    MDB_cursor *cursor;
+    pyri_walk *cursor;
     MDB_val key = {1, (void *)(uintptr_t)"h"}, value;
     pyri_bytes prefix = {"h", 1};
     bool more;
@@ -711,14 +708,14 @@ drop_all_above(pyri_site *s, MDB_txn *txn, bool *any)
             (err = drop_above(s, txn, array, head.latest, any)) == 0)
             err = pyri_env_step(cursor, MDB_NEXT, prefix, &key, &value, &more);
     }
-    mdb_cursor_close(cursor);
+    pyri_env_cursor_close(cursor);
     return err;
 }
 
 int
 pyri_meta_drop_unpublished(pyri_site *s)
 {
-    MDB_txn *txn;
+    pyri_txn *txn;
     bool any = false;
     int err = pyri_env_write(s->meta, &txn);
     if (err < 0)
@@ -727,6 +724,6 @@ pyri_meta_drop_unpublished(pyri_site *s)
         (!any || (err = pyri_erase_unpublished(s, txn)) == 0) &&
         (err = pyri_settle_note_old(s, txn)) == 0)
         return pyri_env_commit(txn, "delete unpublished versions");
-    mdb_txn_abort(txn);
+    pyri_env_abort(txn);
     return err;
 }

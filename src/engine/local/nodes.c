@@ -45,25 +45,14 @@ make_node_key(node_key *out, pyri_bytes key)
  * leaves half a page empty where nodes are as large as they are here.
  */
 int
-pyri_meta_put_tree(pyri_site *s, MDB_txn *txn, const void *key, size_t size,
+pyri_meta_put_tree(pyri_site *s, pyri_txn *txn, const void *key, size_t size,
                    pyri_bytes first, pyri_bytes second)
 {
-    MDB_val k = {size, (void *)(uintptr_t)key};
-    MDB_val v = {first.size + second.size, NULL};
-    int rc = mdb_put(txn, s->tree_db, &k, &v, MDB_RESERVE | MDB_APPEND);
-    if (rc == MDB_KEYEXIST) /* it is not the last */
-        rc = mdb_put(txn, s->tree_db, &k, &v, MDB_RESERVE);
-    if (rc != 0)
-        return pyri_fail_mdb(rc, "write metadata");
-    if (first.size)
-        memcpy(v.mv_data, first.data, first.size);
-    if (second.size)
-        memcpy((uint8_t *)v.mv_data + first.size, second.data, second.size);
-    return 0;
+    return pyri_env_append_two(txn, s->tree_db, key, size, first, second);
 }
 
 int
-pyri_meta_put_nodes(pyri_site *s, MDB_txn *txn, const pyri_complete *c)
+pyri_meta_put_nodes(pyri_site *s, pyri_txn *txn, const pyri_complete *c)
 {
     for (size_t i = 0; i < c->nnodes; i++) {
         const pyri_node_put *p = &c->nodes[i];
@@ -82,13 +71,13 @@ pyri_meta_put_nodes(pyri_site *s, MDB_txn *txn, const pyri_complete *c)
 static int
 node_cursor(pyri_site *s, pyri_reader *r)
 {
-    int rc = 0;
+    int err = 0;
     if (!r->nodes)
-        rc = mdb_cursor_open(r->txn, s->tree_db, &r->nodes);
+        err = pyri_env_cursor(r->txn, s->tree_db, &r->nodes);
     else if (!r->nodes_begun)
-        rc = mdb_cursor_renew(r->txn, r->nodes);
-    r->nodes_begun = rc == 0;
-    return rc ? pyri_fail_mdb(rc, "read metadata") : 0;
+        err = pyri_env_cursor_renew(r->nodes);
+    r->nodes_begun = err == 0;
+    return err;
 }
 
 int
@@ -102,21 +91,15 @@ pyri_meta_get_nodes(pyri_site *s, pyri_reader *r, pyri_node_get *gets,
         MDB_val v = {0, NULL};
         if ((err = make_node_key(&key, g->key)) < 0)
             break;
-        MDB_val k = {key.size, key.bytes};
-        int rc = mdb_cursor_get(r->nodes, &k, &v, MDB_SET_KEY);
-        g->found = rc == 0;
-        g->value = g->found ? (pyri_bytes){v.mv_data, v.mv_size}
-                            : (pyri_bytes){0};
-        if (rc == 0 && !pyri_env_whole(r->txn, &v))
-            err = pyri_env_torn();
-        else if (rc != 0 && rc != MDB_NOTFOUND)
-            err = pyri_fail_mdb(rc, "read metadata");
+        err = pyri_env_cursor_find(r->nodes, key.bytes, key.size, &v,
+                                   &g->found);
+        g->value = (pyri_bytes){v.mv_data, v.mv_size};
     }
     return err;
 }
 
 int
-pyri_meta_drop_node(pyri_site *s, MDB_txn *txn, pyri_bytes key,
+pyri_meta_drop_node(pyri_site *s, pyri_txn *txn, pyri_bytes key,
                     uint64_t *bytes)
 {
     node_key k;
@@ -132,7 +115,7 @@ pyri_meta_drop_node(pyri_site *s, MDB_txn *txn, pyri_bytes key,
 }
 
 int
-pyri_meta_replace_node(pyri_site *s, MDB_txn *txn, const pyri_node_put *put)
+pyri_meta_replace_node(pyri_site *s, pyri_txn *txn, const pyri_node_put *put)
 {
     node_key k;
     MDB_val v;
@@ -168,7 +151,7 @@ pyri_meta_scan_nodes(pyri_site *s, pyri_reader *r, uint64_t array,
 {
     node_key last = {0};
     uint8_t bytes[8];
-    MDB_cursor *cursor;
+    pyri_walk *cursor;
     MDB_val k = {sizeof bytes, bytes}, v;
     bool more;
     pyri_store64_be(bytes, array);
@@ -190,6 +173,6 @@ pyri_meta_scan_nodes(pyri_site *s, pyri_reader *r, uint64_t array,
         if (err == 0)
             err = pyri_env_step(cursor, MDB_NEXT, prefix, &k, &v, &more);
     }
-    mdb_cursor_close(cursor);
+    pyri_env_cursor_close(cursor);
     return err;
 }

@@ -198,7 +198,7 @@ typedef struct open_entry {
 typedef int open_fn(void *ctx, const open_entry *e);
 
 static int
-decode_open(pyri_site *s, MDB_txn *txn, const MDB_val *key,
+decode_open(pyri_site *s, pyri_txn *txn, const MDB_val *key,
             const MDB_val *value, open_entry *out)
 {
     const uint8_t *at = value->mv_data;
@@ -213,9 +213,9 @@ decode_open(pyri_site *s, MDB_txn *txn, const MDB_val *key,
 }
 
 static int
-scan_open(pyri_site *s, MDB_txn *txn, open_fn *each, void *ctx)
+scan_open(pyri_site *s, pyri_txn *txn, open_fn *each, void *ctx)
 {
-    MDB_cursor *cursor;
+    pyri_walk *cursor;
     MDB_val key = {1, (void *)(uintptr_t)"s"}, value;
     pyri_bytes prefix = {"s", 1};
     bool more;
@@ -229,7 +229,7 @@ scan_open(pyri_site *s, MDB_txn *txn, open_fn *each, void *ctx)
             (err = each(ctx, &e)) == 0)
             err = pyri_env_step(cursor, MDB_NEXT, prefix, &key, &value, &more);
     }
-    mdb_cursor_close(cursor);
+    pyri_env_cursor_close(cursor);
     return err;
 }
 
@@ -253,7 +253,7 @@ add_to_survey(void *ctx, const open_entry *e)
 }
 
 static int
-put_open(pyri_site *s, MDB_txn *txn, pyri_placement p, uint64_t writer,
+put_open(pyri_site *s, pyri_txn *txn, pyri_placement p, uint64_t writer,
          bool full)
 {
     uint8_t key[OPEN_KEY], value[OPEN_VALUE];
@@ -266,7 +266,7 @@ put_open(pyri_site *s, MDB_txn *txn, pyri_placement p, uint64_t writer,
 }
 
 static int
-choose_locked(pyri_site *s, MDB_txn *txn, uint64_t exclude,
+choose_locked(pyri_site *s, pyri_txn *txn, uint64_t exclude,
               pyri_placement *out)
 {
     survey v = {.load = {0}};
@@ -282,26 +282,26 @@ choose_locked(pyri_site *s, MDB_txn *txn, uint64_t exclude,
 int
 pyri_place_choose(pyri_site *s, uint64_t exclude, pyri_placement *out)
 {
-    MDB_txn *txn;
+    pyri_txn *txn;
     int err = pyri_env_write(s->live, &txn);
     if (err < 0)
         return err;
     if ((err = choose_locked(s, txn, exclude, out)) == 0)
         return pyri_env_commit(txn, "choose a data directory");
-    mdb_txn_abort(txn);
+    pyri_env_abort(txn);
     return err;
 }
 
 static int
 set_open(pyri_site *s, pyri_placement p, uint64_t writer, bool full)
 {
-    MDB_txn *txn;
+    pyri_txn *txn;
     int err = pyri_env_write(s->live, &txn);
     if (err < 0)
         return err;
     if ((err = put_open(s, txn, p, writer, full)) == 0)
         return pyri_env_commit(txn, "list a segment");
-    mdb_txn_abort(txn);
+    pyri_env_abort(txn);
     return err;
 }
 
@@ -327,7 +327,7 @@ int
 pyri_place_forget(pyri_site *s, pyri_placement p)
 {
     uint8_t key[OPEN_KEY];
-    MDB_txn *txn;
+    pyri_txn *txn;
     bool found;
     open_key(key, p);
     int err = pyri_env_write(s->live, &txn);
@@ -335,7 +335,7 @@ pyri_place_forget(pyri_site *s, pyri_placement p)
         return err;
     if ((err = pyri_env_delete(txn, s->live_db, key, sizeof key, &found)) == 0)
         return pyri_env_commit(txn, "list a segment");
-    mdb_txn_abort(txn);
+    pyri_env_abort(txn);
     return err;
 }
 
@@ -343,12 +343,12 @@ int
 pyri_place_load(pyri_site *s, uint64_t load[PYRI_MAX_DIRS])
 {
     survey v = {.load = {0}};
-    MDB_txn *txn;
+    pyri_txn *txn;
     int err = pyri_env_read(s->live, &txn);
     if (err < 0)
         return err;
     err = scan_open(s, txn, add_to_survey, &v);
-    mdb_txn_abort(txn);
+    pyri_env_abort(txn);
     memcpy(load, v.load, sizeof v.load);
     return err;
 }
@@ -360,7 +360,7 @@ pyri_place_claim(pyri_site *s, pyri_placement p, bool *mine, bool *full)
 {
     uint8_t key[OPEN_KEY];
     MDB_val k = {sizeof key, key}, v;
-    MDB_txn *txn;
+    pyri_txn *txn;
     open_entry e = {.full = true}; /* nobody lists it: nobody will append */
     bool found;
     *mine = false;
@@ -378,7 +378,7 @@ pyri_place_claim(pyri_site *s, pyri_placement p, bool *mine, bool *full)
         *mine = true;
         return pyri_env_commit(txn, "claim a segment");
     }
-    mdb_txn_abort(txn);
+    pyri_env_abort(txn);
     return err;
 }
 
@@ -411,11 +411,11 @@ int
 pyri_place_dead(pyri_site *s, pyri_placement **list, size_t *n)
 {
     listed l = {0};
-    MDB_txn *txn;
+    pyri_txn *txn;
     int err = pyri_env_read(s->live, &txn);
     if (err == 0) {
         err = scan_open(s, txn, list_open, &l);
-        mdb_txn_abort(txn);
+        pyri_env_abort(txn);
     }
     *list = l.list;
     *n = l.n;
@@ -426,13 +426,13 @@ int
 pyri_place_done(pyri_site *s)
 {
     listed l = {.writer = s->presence.writer};
-    MDB_txn *txn;
+    pyri_txn *txn;
     if (!s->presence.member)
         return 0; /* it only read, and has put nothing */
     int err = pyri_env_read(s->live, &txn);
     if (err == 0) {
         err = scan_open(s, txn, list_open, &l);
-        mdb_txn_abort(txn);
+        pyri_env_abort(txn);
     }
     for (size_t i = 0; i < l.n && err == 0; i++)
         err = pyri_place_forget(s, l.list[i]);

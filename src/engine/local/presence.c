@@ -36,7 +36,7 @@ slot_key(uint8_t key[SLOT_KEY], uint32_t slot)
 }
 
 static int
-note_slot(pyri_site *s, MDB_txn *txn)
+note_slot(pyri_site *s, pyri_txn *txn)
 {
     uint8_t key[SLOT_KEY], value[SLOT_VALUE];
     slot_key(key, s->presence.slot);
@@ -91,7 +91,7 @@ join(pyri_site *s)
 int
 pyri_presence_change(pyri_site *s, int by)
 {
-    MDB_txn *txn;
+    pyri_txn *txn;
     int err = s->presence.member ? 0 : join(s);
     if (err < 0 || (err = pyri_env_write(s->live, &txn)) < 0)
         return err;
@@ -99,7 +99,7 @@ pyri_presence_change(pyri_site *s, int by)
     if ((err = note_slot(s, txn)) == 0)
         err = pyri_env_commit(txn, "note a writer");
     else
-        mdb_txn_abort(txn);
+        pyri_env_abort(txn);
     if (err < 0)
         s->presence.handles -= (unsigned)by;
     return err;
@@ -111,7 +111,7 @@ pyri_presence_close(pyri_site *s)
     if (s->presence.member) {
         uint8_t key[SLOT_KEY];
         bool found;
-        MDB_txn *txn;
+        pyri_txn *txn;
         slot_key(key, s->presence.slot);
         if (pyri_env_write(s->live, &txn) == 0) {
             pyri_env_delete(txn, s->live_db, key, sizeof key, &found);
@@ -135,7 +135,7 @@ is_locked(pyri_site *s, uint32_t slot, bool *yes)
 }
 
 int
-pyri_presence_alive(pyri_site *s, MDB_txn *txn, uint32_t slot,
+pyri_presence_alive(pyri_site *s, pyri_txn *txn, uint32_t slot,
                     uint64_t writer, bool *alive)
 {
     if (s->presence.member && writer == s->presence.writer) {
@@ -176,7 +176,7 @@ pyri_presence_has_badge(pyri_site *s, uint64_t badge, bool *alive)
 {
     uint32_t slot = (uint32_t)(badge >> BADGE_ID);
     uint8_t key[SLOT_KEY];
-    MDB_txn *txn;
+    pyri_txn *txn;
     MDB_val v;
     slot_key(key, slot);
     int err = pyri_env_read(s->live, &txn);
@@ -188,14 +188,14 @@ pyri_presence_has_badge(pyri_site *s, uint64_t badge, bool *alive)
                  badge_of(slot, pyri_load64(v.mv_data)) == badge;
     if (err == 0 && *alive)
         err = pyri_presence_alive(s, txn, slot, pyri_load64(v.mv_data), alive);
-    mdb_txn_abort(txn);
+    pyri_env_abort(txn);
     return err;
 }
 
 /* --- how many ------------------------------------------------------------ */
 
 static int
-count_slot(pyri_site *s, MDB_txn *txn, const MDB_val *key, const MDB_val *v,
+count_slot(pyri_site *s, pyri_txn *txn, const MDB_val *key, const MDB_val *v,
            uint64_t *out)
 {
     const uint8_t *k = key->mv_data, *at = v->mv_data;
@@ -213,8 +213,8 @@ count_slot(pyri_site *s, MDB_txn *txn, const MDB_val *key, const MDB_val *v,
 int
 pyri_presence_count(pyri_site *s, uint64_t *out)
 {
-    MDB_txn *txn;
-    MDB_cursor *cursor;
+    pyri_txn *txn;
+    pyri_walk *cursor;
     MDB_val key = {1, (void *)(uintptr_t)"w"}, value;
     pyri_bytes prefix = {"w", 1};
     bool more;
@@ -229,8 +229,8 @@ pyri_presence_count(pyri_site *s, uint64_t *out)
             if ((err = count_slot(s, txn, &key, &value, out)) == 0)
                 err = pyri_env_step(cursor, MDB_NEXT, prefix, &key, &value,
                                     &more);
-        mdb_cursor_close(cursor);
+        pyri_env_cursor_close(cursor);
     }
-    mdb_txn_abort(txn);
+    pyri_env_abort(txn);
     return err;
 }

@@ -42,7 +42,7 @@ pyri_publisher_init(pyri_publisher *p)
 /* --- one request --------------------------------------------------------- */
 
 static int
-check_open(pyri_site *s, MDB_txn *txn, const pyri_complete *c,
+check_open(pyri_site *s, pyri_txn *txn, const pyri_complete *c,
            const pyri_head *head)
 {
     bool has = false;
@@ -60,7 +60,7 @@ check_open(pyri_site *s, MDB_txn *txn, const pyri_complete *c,
 /* Move head to a version that was just stored, the next one, and over all
  * complete ones that follow it. */
 static int
-advance(pyri_site *s, MDB_txn *txn, const pyri_complete *c, pyri_head *head)
+advance(pyri_site *s, pyri_txn *txn, const pyri_complete *c, pyri_head *head)
 {
     head->latest = c->version;
     memcpy(head->shape, c->shape, (size_t)head->ndim * sizeof head->shape[0]);
@@ -76,7 +76,7 @@ advance(pyri_site *s, MDB_txn *txn, const pyri_complete *c, pyri_head *head)
 
 /* Of a request that another process had: did it store it? */
 static int
-check_already(pyri_site *s, MDB_txn *txn, pyri_request *r,
+check_already(pyri_site *s, pyri_txn *txn, pyri_request *r,
               const pyri_head *head)
 {
     bool has;
@@ -91,7 +91,7 @@ check_already(pyri_site *s, MDB_txn *txn, pyri_request *r,
 }
 
 static int
-check_request(pyri_site *s, MDB_txn *txn, pyri_request *r,
+check_request(pyri_site *s, pyri_txn *txn, pyri_request *r,
               const pyri_head *head)
 {
     int err = 0;
@@ -106,7 +106,7 @@ check_request(pyri_site *s, MDB_txn *txn, pyri_request *r,
 }
 
 static int
-complete_one(pyri_site *s, MDB_txn *txn, pyri_request *r)
+complete_one(pyri_site *s, pyri_txn *txn, pyri_request *r)
 {
     pyri_complete *c = r->c;
     pyri_head head;
@@ -145,7 +145,7 @@ is_refusal(int err)
 
 /* One request of a batch may have published another's version. */
 static int
-refresh_latest(pyri_site *s, MDB_txn *txn, pyri_request *first)
+refresh_latest(pyri_site *s, pyri_txn *txn, pyri_request *first)
 {
     for (pyri_request *r = first; r; r = r->next) {
         pyri_head head;
@@ -173,26 +173,26 @@ count_publication(pyri_site *s)
 /* Nothing to commit. What another process stored for us, and then died, must
  * be durable before that is told: it may have died before its last flush. */
 static int
-run_empty(pyri_site *s, MDB_txn *txn, const pyri_request *first)
+run_empty(pyri_site *s, pyri_txn *txn, const pyri_request *first)
 {
     bool already = false;
     for (const pyri_request *r = first; r; r = r->next)
         already = already || (r->err == 0 && r->already);
-    mdb_txn_abort(txn);
+    pyri_env_abort(txn);
     return already ? pyri_env_sync(s->meta) : 0;
 }
 
 /* Ends the transaction. Returns the failure of all; single refusals are only
  * noted in `r->err`. */
 static int
-run_in(pyri_site *s, MDB_txn *txn, pyri_request *first)
+run_in(pyri_site *s, pyri_txn *txn, pyri_request *first)
 {
     bool any = false;
     int err = 0;
     for (pyri_request *r = first; r; r = r->next) {
         set_result(r, complete_one(s, txn, r));
         if (r->err < 0 && !is_refusal(r->err)) {
-            mdb_txn_abort(txn);
+            pyri_env_abort(txn);
             return r->err;
         }
         any = any || (r->err == 0 && !r->already);
@@ -202,7 +202,7 @@ run_in(pyri_site *s, MDB_txn *txn, pyri_request *first)
     if (err == 0 && !any)
         return run_empty(s, txn, first);
     if (err < 0 || (err = PYRI_FAULT_FAILS("publish.commit")) < 0) {
-        mdb_txn_abort(txn);
+        pyri_env_abort(txn);
         return err;
     }
     if ((err = pyri_env_commit(txn, "publish a version")) == 0)
@@ -231,7 +231,7 @@ join(pyri_request *first, const pyri_letter *letters)
 static int
 run(pyri_site *s, pyri_request *first, bool *shared)
 {
-    MDB_txn *txn;
+    pyri_txn *txn;
     int err = pyri_env_write(s->meta, &txn);
     if (err < 0)
         return err;
@@ -275,7 +275,7 @@ run_batch(pyri_site *s, pyri_request *first)
 /* --- versions that nobody took -------------------------------------------- */
 
 static int
-import_one(pyri_site *s, MDB_txn *live, MDB_txn *txn, pyri_complete *c)
+import_one(pyri_site *s, pyri_txn *live, pyri_txn *txn, pyri_complete *c)
 {
     pyri_head head;
     int err = pyri_meta_head(s, txn, c->array, &head);
@@ -302,21 +302,21 @@ import_one(pyri_site *s, MDB_txn *live, MDB_txn *txn, pyri_complete *c)
 int
 pyri_import(pyri_site *s, pyri_complete *c)
 {
-    MDB_txn *live, *txn;
+    pyri_txn *live, *txn;
     int err = pyri_env_write(s->live, &live);
     if (err < 0)
         return err;
     if ((err = pyri_env_write(s->meta, &txn)) < 0) {
-        mdb_txn_abort(live);
+        pyri_env_abort(live);
         return err;
     }
     if ((err = import_one(s, live, txn, c)) == 0) {
         PYRI_FAULT("publish.commit");
         err = pyri_env_commit(txn, "publish a version");
     } else {
-        mdb_txn_abort(txn);
+        pyri_env_abort(txn);
     }
-    mdb_txn_abort(live);
+    pyri_env_abort(live);
     if (err == 0)
         PYRI_FAULT("publish.done");
     if (err == 0 || !is_refusal(err))

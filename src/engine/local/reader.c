@@ -43,11 +43,10 @@ take_idle(pyri_readers *p)
 static void
 free_reader(pyri_reader *r)
 {
-    if (r->nodes)
-        mdb_cursor_close(r->nodes);
-    mdb_txn_abort(r->txn);
+    pyri_env_cursor_close(r->nodes);
+    pyri_env_abort(r->txn);
     if (r->live)
-        mdb_txn_abort(r->live);
+        pyri_env_abort(r->live);
     free(r->held);
     free(r);
 }
@@ -74,10 +73,10 @@ pyri_reader_begin(pyri_site *s, pyri_reader **out)
     pyri_reader *r = take_idle(&s->readers);
     if (!r)
         return new_reader(s, out);
-    int rc = mdb_txn_renew(r->txn);
-    if (rc != 0) {
+    int err = pyri_env_renew(r->txn);
+    if (err < 0) {
         free_reader(r);
-        return pyri_fail_mdb(rc, "begin to read metadata");
+        return err;
     }
     *out = r;
     return 0;
@@ -86,13 +85,8 @@ pyri_reader_begin(pyri_site *s, pyri_reader **out)
 int
 pyri_reader_live(pyri_site *s, pyri_reader *r)
 {
-    int err = 0;
-    if (r->live) {
-        int rc = mdb_txn_renew(r->live);
-        err = rc ? pyri_fail_mdb(rc, "begin to read metadata") : 0;
-    } else {
-        err = pyri_env_read(s->live, &r->live);
-    }
+    int err = r->live ? pyri_env_renew(r->live)
+                      : pyri_env_read(s->live, &r->live);
     r->live_begun = err == 0;
     return err;
 }
@@ -103,9 +97,9 @@ pyri_reader_end(pyri_site *s, pyri_reader *r)
     if (!r)
         return;
     pyri_map_release(s, r);
-    mdb_txn_reset(r->txn);
+    pyri_env_reset(r->txn);
     if (r->live_begun)
-        mdb_txn_reset(r->live);
+        pyri_env_reset(r->live);
     r->live_begun = false;
     r->nodes_begun = false;
     r->small.ref = (pyri_ref){0, 0};

@@ -48,7 +48,7 @@ int
 pyri_meta_scan_records(pyri_site *s, pyri_reader *r, pyri_bytes prefix,
                        pyri_record_fn *each, void *ctx)
 {
-    MDB_cursor *cursor;
+    pyri_walk *cursor;
     MDB_val key = {prefix.size, (void *)(uintptr_t)prefix.data}, value;
     bool more;
     int err = pyri_env_cursor(r->txn, s->records_db, &cursor);
@@ -63,7 +63,7 @@ pyri_meta_scan_records(pyri_site *s, pyri_reader *r, pyri_bytes prefix,
         if (err == 0)
             err = pyri_env_step(cursor, MDB_NEXT, prefix, &key, &value, &more);
     }
-    mdb_cursor_close(cursor);
+    pyri_env_cursor_close(cursor);
     return err;
 }
 
@@ -77,7 +77,7 @@ has_value(bool found, pyri_bytes value, pyri_bytes want)
 }
 
 static int
-apply_edit(pyri_site *s, MDB_txn *txn, const pyri_edit *e)
+apply_edit(pyri_site *s, pyri_txn *txn, const pyri_edit *e)
 {
     if (e->kind == PYRI_EDIT_ARRAY)
         return pyri_meta_make_array(s, txn, e);
@@ -126,7 +126,7 @@ apply_edit(pyri_site *s, MDB_txn *txn, const pyri_edit *e)
 int
 pyri_meta_edit(pyri_site *s, const pyri_edit *edits, size_t n)
 {
-    MDB_txn *txn;
+    pyri_txn *txn;
     int err = pyri_env_write(s->meta, &txn);
     if (err < 0)
         return err;
@@ -134,6 +134,6 @@ pyri_meta_edit(pyri_site *s, const pyri_edit *edits, size_t n)
         err = apply_edit(s, txn, &edits[i]);
     if (err == 0)
         return pyri_env_commit(txn, "edit records");
-    mdb_txn_abort(txn);
+    pyri_env_abort(txn);
     return err;
 }

@@ -129,9 +129,9 @@ typedef struct limbo_entry {
 typedef int limbo_fn(void *ctx, const limbo_entry *e);
 
 static int
-scan_limbo(pyri_site *s, MDB_txn *txn, limbo_fn *each, void *ctx)
+scan_limbo(pyri_site *s, pyri_txn *txn, limbo_fn *each, void *ctx)
 {
-    MDB_cursor *cursor;
+    pyri_walk *cursor;
     MDB_val k = {0, NULL}, v;
     bool more;
     int err = pyri_env_cursor(txn, s->limbo_db, &cursor);
@@ -154,7 +154,7 @@ scan_limbo(pyri_site *s, MDB_txn *txn, limbo_fn *each, void *ctx)
             err = pyri_env_step(cursor, MDB_NEXT, (pyri_bytes){"", 0}, &k, &v,
                                 &more);
     }
-    mdb_cursor_close(cursor);
+    pyri_env_cursor_close(cursor);
     return err > 0 ? 0 : err;
 }
 
@@ -173,10 +173,10 @@ add_limbo(void *ctx, const limbo_entry *e)
 static int
 see_last_commit(pyri_site *s)
 {
-    MDB_txn *txn;
+    pyri_txn *txn;
     int err = pyri_env_write(s->meta, &txn);
     if (err == 0)
-        mdb_txn_abort(txn);
+        pyri_env_abort(txn);
     return err;
 }
 
@@ -353,7 +353,7 @@ take_ripe(void *ctx, const limbo_entry *e)
 static int
 delete_limbo(pyri_site *s, const limbo_entry *list, size_t n)
 {
-    MDB_txn *txn;
+    pyri_txn *txn;
     int err = pyri_env_write(s->meta, &txn);
     if (err < 0)
         return err;
@@ -367,7 +367,7 @@ delete_limbo(pyri_site *s, const limbo_entry *list, size_t n)
     }
     if (err == 0)
         return pyri_env_commit(txn, "give space back");
-    mdb_txn_abort(txn);
+    pyri_env_abort(txn);
     return err;
 }
 
@@ -493,7 +493,7 @@ list_directory(pyri_site *s, size_t i, pyri_buf *out)
 }
 
 int
-pyri_settle_note_old(pyri_site *s, MDB_txn *txn)
+pyri_settle_note_old(pyri_site *s, pyri_txn *txn)
 {
     pyri_buf list = {0};
     for (size_t i = 0; i < s->dirs.n; i++)
@@ -525,7 +525,7 @@ static int
 tend_old(pyri_site *s, pyri_settled *out)
 {
     pyri_buf list = {0};
-    MDB_txn *txn;
+    pyri_txn *txn;
     bool found;
     int err = copy_old(s, &list);
     for (size_t i = 0; i + OLD_ENTRY <= list.size && err == 0;
@@ -543,7 +543,7 @@ tend_old(pyri_site *s, pyri_settled *out)
         return err;
     if ((err = pyri_env_delete(txn, s->main_db, "o", 1, &found)) == 0)
         return pyri_env_commit(txn, "give space back");
-    mdb_txn_abort(txn);
+    pyri_env_abort(txn);
     return err;
 }
 
@@ -552,7 +552,7 @@ tend_old(pyri_site *s, pyri_settled *out)
 static int
 put_mark(pyri_site *s, bool there)
 {
-    MDB_txn *txn;
+    pyri_txn *txn;
     bool found;
     int err = pyri_env_write(s->meta, &txn);
     if (err < 0)
@@ -561,7 +561,7 @@ put_mark(pyri_site *s, bool there)
                 : pyri_env_delete(txn, s->main_db, "u", 1, &found);
     if (err == 0)
         return pyri_env_commit(txn, "give metadata pages back");
-    mdb_txn_abort(txn);
+    pyri_env_abort(txn);
     return err;
 }
 

@@ -88,7 +88,7 @@ decode(const MDB_val *key, const MDB_val *value, entry *out)
 }
 
 static int
-put_entry(pyri_site *s, MDB_txn *txn, uint64_t array, const entry *e)
+put_entry(pyri_site *s, pyri_txn *txn, uint64_t array, const entry *e)
 {
     uint8_t key[TICKET_KEY], at[TICKET_HEAD + 8 * PYR_MAX_DIMS];
     ticket_key(key, array, e->version);
@@ -106,7 +106,7 @@ put_entry(pyri_site *s, MDB_txn *txn, uint64_t array, const entry *e)
 /* --- who is dead --------------------------------------------------------- */
 
 static int
-is_dead(pyri_site *s, MDB_txn *live, const entry *e, census *c, bool *dead)
+is_dead(pyri_site *s, pyri_txn *live, const entry *e, census *c, bool *dead)
 {
     if (c->writer != e->writer) {
         int err = pyri_presence_alive(s, live, e->slot, e->writer, &c->alive);
@@ -143,7 +143,7 @@ add_flight(pyri_flights *f)
 }
 
 static int
-list_entry(pyri_site *s, MDB_txn *live, MDB_txn *meta, uint64_t array,
+list_entry(pyri_site *s, pyri_txn *live, pyri_txn *meta, uint64_t array,
            const entry *e, census *c, pyri_flights *f)
 {
     if (e->version != f->base + f->n + 1)
@@ -182,11 +182,11 @@ finish_flights(pyri_flights *f)
  * transaction, delete those that are published.
  */
 static int
-list_flights(pyri_site *s, MDB_txn *live, MDB_txn *meta, uint64_t array,
+list_flights(pyri_site *s, pyri_txn *live, pyri_txn *meta, uint64_t array,
              const pyri_head *head, bool prune, pyri_flights *f)
 {
     uint8_t first[TICKET_KEY];
-    MDB_cursor *cursor;
+    pyri_walk *cursor;
     MDB_val key = {sizeof first, first}, value;
     bool more;
     census c = {.now = pyri_now_ns()};
@@ -206,15 +206,14 @@ list_flights(pyri_site *s, MDB_txn *live, MDB_txn *meta, uint64_t array,
         if (e.version > head->latest) {
             err = list_entry(s, live, meta, array, &e, &c, f);
         } else {
-            int rc = mdb_cursor_del(cursor, 0);
-            err = rc ? pyri_fail_mdb(rc, "delete a ticket") : 0;
+            err = pyri_env_cursor_delete(cursor);
             key = (MDB_val){sizeof first, first};
             then = MDB_SET_RANGE;
         }
         if (err == 0)
             err = pyri_env_step(cursor, then, prefix, &key, &value, &more);
     }
-    mdb_cursor_close(cursor);
+    pyri_env_cursor_close(cursor);
     return err < 0 ? err : finish_flights(f);
 }
 
@@ -244,7 +243,7 @@ next_shape(const pyri_take *take, const uint64_t *before, int ndim,
 
 /* Make the ticket that follows the flights below. */
 static int
-issue(pyri_site *s, MDB_txn *live, const pyri_take *take, int ndim,
+issue(pyri_site *s, pyri_txn *live, const pyri_take *take, int ndim,
       const pyri_flights *below, pyri_ticket *t)
 {
     const uint64_t *before = below->n ? below->list[below->n - 1].shape
@@ -265,7 +264,7 @@ issue(pyri_site *s, MDB_txn *live, const pyri_take *take, int ndim,
 }
 
 static int
-take_locked(pyri_site *s, MDB_txn *live, const pyri_take *take,
+take_locked(pyri_site *s, pyri_txn *live, const pyri_take *take,
             pyri_ticket *ticket, pyri_flights *below)
 {
     pyri_reader *r;
@@ -283,7 +282,7 @@ int
 pyri_ticket_take(pyri_site *s, const pyri_take *take, pyri_ticket *ticket,
                  pyri_flights *below)
 {
-    MDB_txn *live;
+    pyri_txn *live;
     empty_flights(below);
     int err = pyri_env_write(s->live, &live);
     if (err < 0)
@@ -291,7 +290,7 @@ pyri_ticket_take(pyri_site *s, const pyri_take *take, pyri_ticket *ticket,
     if ((err = take_locked(s, live, take, ticket, below)) == 0)
         err = pyri_env_commit(live, "take a version");
     else
-        mdb_txn_abort(live);
+        pyri_env_abort(live);
     if (err < 0)
         pyri_flights_fini(below);
     else
@@ -322,7 +321,7 @@ check_open(pyri_site *s, const pyri_ticket *t)
 }
 
 static int
-renew_locked(pyri_site *s, MDB_txn *live, pyri_ticket *t)
+renew_locked(pyri_site *s, pyri_txn *live, pyri_ticket *t)
 {
     uint8_t key[TICKET_KEY];
     MDB_val k = {sizeof key, key}, v;
@@ -356,13 +355,13 @@ renew_locked(pyri_site *s, MDB_txn *live, pyri_ticket *t)
 int
 pyri_ticket_renew(pyri_site *s, pyri_ticket *t)
 {
-    MDB_txn *live;
+    pyri_txn *live;
     int err = pyri_env_write(s->live, &live);
     if (err < 0)
         return err;
     if ((err = renew_locked(s, live, t)) == 0)
         return pyri_env_commit(live, "renew a lease");
-    mdb_txn_abort(live);
+    pyri_env_abort(live);
     return err;
 }
 
@@ -399,7 +398,7 @@ pyri_ticket_check(pyri_site *s, uint64_t array, uint64_t version, int *ndim)
 int
 pyri_ticket_flights(pyri_site *s, uint64_t array, pyri_flights *out)
 {
-    MDB_txn *live = NULL;
+    pyri_txn *live = NULL;
     pyri_reader *r = NULL;
     pyri_head head = {0};
     int err = 0;
@@ -418,7 +417,7 @@ pyri_ticket_flights(pyri_site *s, uint64_t array, pyri_flights *out)
 out:
     pyri_reader_end(s, r);
     if (live)
-        mdb_txn_abort(live);
+        pyri_env_abort(live);
     if (err < 0)
         pyri_flights_fini(out);
     return err;
@@ -443,7 +442,7 @@ pyri_ticket_stuck(pyri_site *s, uint64_t array, uint64_t version,
 }
 
 int
-pyri_ticket_none(pyri_site *s, MDB_txn *live, MDB_txn *meta, uint64_t array,
+pyri_ticket_none(pyri_site *s, pyri_txn *live, pyri_txn *meta, uint64_t array,
                  const pyri_head *head)
 {
     pyri_flights f = {0};
@@ -458,9 +457,9 @@ pyri_ticket_none(pyri_site *s, MDB_txn *live, MDB_txn *meta, uint64_t array,
 }
 
 static int
-count_tickets(pyri_site *s, MDB_txn *live, MDB_txn *meta, uint64_t *out)
+count_tickets(pyri_site *s, pyri_txn *live, pyri_txn *meta, uint64_t *out)
 {
-    MDB_cursor *cursor;
+    pyri_walk *cursor;
     MDB_val key = {1, (void *)(uintptr_t)"t"}, value;
     pyri_bytes prefix = {"t", 1};
     bool more;
@@ -476,14 +475,14 @@ count_tickets(pyri_site *s, MDB_txn *live, MDB_txn *meta, uint64_t *out)
             *out += pyri_load64_be(k + 9) > head.latest;
         err = pyri_env_step(cursor, MDB_NEXT, prefix, &key, &value, &more);
     }
-    mdb_cursor_close(cursor);
+    pyri_env_cursor_close(cursor);
     return err;
 }
 
 int
 pyri_ticket_count(pyri_site *s, uint64_t *out)
 {
-    MDB_txn *live;
+    pyri_txn *live;
     pyri_reader *r = NULL;
     *out = 0;
     int err = pyri_env_read(s->live, &live);
@@ -492,6 +491,6 @@ pyri_ticket_count(pyri_site *s, uint64_t *out)
     if ((err = pyri_reader_begin(s, &r)) == 0)
         err = count_tickets(s, live, r->txn, out);
     pyri_reader_end(s, r);
-    mdb_txn_abort(live);
+    pyri_env_abort(live);
     return err;
 }

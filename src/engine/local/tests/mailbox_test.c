@@ -336,14 +336,14 @@ take_letters_and(void *arg)
     const char *then = arg;
     pyri_engine *e = open_synced(path);
     pyri_request none = {0};
-    MDB_txn *txn;
+    pyri_txn *txn;
     CHECK(!pyri_mailbox_enter(site_of(e), &none));
     wait_for_slots(PENDING, 2);
     OK(pyri_env_write(site_of(e)->meta, &txn));
     pyri_letter *l = pyri_mailbox_take(site_of(e));
     CHECK(l && l->next && !l->next->next);
     CHECK(count_slots(TAKEN) == 2);
-    mdb_txn_abort(txn);
+    pyri_env_abort(txn);
     pyri_mailbox_answer(site_of(e), NULL, false); /* not inside any more */
     if (!strcmp(then, "die"))
         kill(getpid(), SIGKILL);
@@ -462,7 +462,7 @@ letters_of_the_dead_are_dropped_before_their_segments_are_swept(void)
     pyri_engine *e = fresh();
     pyri_mailbox_patience = ENDLESS;
     pyri_request none = {0};
-    MDB_txn *txn;
+    pyri_txn *txn;
     CHECK(!pyri_mailbox_enter(site_of(e), &none));
     OK(pyri_env_write(site_of(e)->meta, &txn));
     pid_t pid = proc_fork(take_and_complete, NULL);
@@ -473,7 +473,7 @@ letters_of_the_dead_are_dropped_before_their_segments_are_swept(void)
     OK(pyri_mailbox_drop_dead(site_of(e)));
     CHECK(count_slots(PENDING) == 0);
     CHECK(pyri_mailbox_take(site_of(e)) == NULL);
-    mdb_txn_abort(txn);
+    pyri_env_abort(txn);
     pyri_mailbox_leave(site_of(e));
     pyri_engine_close(e);
 }

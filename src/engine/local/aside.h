@@ -1,0 +1,24 @@
+/*
+ * engine/local/aside.h - what is known of an environment beside LMDB: its user
+ * context. Only env.c and txn.c need it.
+ */
+#ifndef PYRI_ENGINE_LOCAL_ASIDE_H
+#define PYRI_ENGINE_LOCAL_ASIDE_H
+
+#include "engine/local/search.h"
+
+enum {
+    PYRI_MAX_NAMED = 4,
+    PYRI_MAX_DATABASES = 2 + PYRI_MAX_NAMED /* free pages, and the main one */
+};
+
+typedef struct pyri_aside {
+    pyri_pagefile file;
+    const char *names[PYRI_MAX_DATABASES]; /* set when they are opened */
+    /* of writers; LMDB's lock guards these */
+    pyri_guard guard;
+    unsigned guarded; /* transactions with it as it is */
+    bool free_seen;   /* the lists of free pages were looked at once */
+} pyri_aside;
+
+#endif
