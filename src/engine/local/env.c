@@ -191,6 +191,7 @@ int
 pyri_env_commit(MDB_txn *txn, const char *what)
 {
     MDB_env *env = mdb_txn_env(txn);
+    pyri_env_ahead(env);
     int rc = mdb_txn_commit(txn);
     if (rc == EIO && is_full(env))
         rc = ENOSPC;

@@ -54,6 +54,8 @@ void pyri_env_forget_dead(MDB_env *env);
 int pyri_env_read(MDB_env *env, MDB_txn **out);
 int pyri_env_write(MDB_env *env, MDB_txn **out);
 int pyri_env_commit(MDB_txn *txn, const char *what); /* ends it either way */
+/* While a write transaction is held: see ahead.c. */
+void pyri_env_ahead(MDB_env *env);
 /* Make durable what was committed by others, too. */
 int pyri_env_sync(MDB_env *env);
 
