@@ -56,6 +56,8 @@ int pyri_env_make(const pyri_env_plan *plan);
 /* A reader that died in a read keeps old pages from being used again, until
  * someone notices. */
 void pyri_env_forget_dead(MDB_env *env);
+/* While a write transaction is held: see ahead.c. */
+void pyri_env_ahead(MDB_env *env);
 /* Make durable what was committed by others, too. */
 int pyri_env_sync(MDB_env *env);
 

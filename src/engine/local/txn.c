@@ -17,7 +17,7 @@
 
 enum {
     NEARLY_NOTHING = 1 << 20, /* bytes left on a full disk */
-    TRIES = 8,
+    TRIES = 1000,
     FEW_PAGES = 16, /* of lists that are looked at each time */
     GUARDED = 32 /* transactions until pages are looked at again */
 };
@@ -43,23 +43,24 @@ set_roots(pyri_txn *t)
 }
 
 /* What LMDB's read transaction sees. If its description may be being written
- * over, there is a newer one. (Unless its writer was stopped right there.) */
+ * over, begin again: either there is a newer one, or that did not happen,
+ * since whoever describes the next one was stopped before it said so. */
 static int
 see(pyri_txn *t)
 {
     bool found = false, sure = false;
     int rc, err = 0;
-    for (int i = 0; i < TRIES; i++) {
-        err = pyri_state_find(&t->aside->file, mdb_txn_id(t->mdb), &t->snap,
-                                 &found, &sure);
+    for (int i = 0; i < TRIES && !(found && sure); i++) {
+        uint64_t id = mdb_txn_id(t->mdb);
+        err = pyri_state_find(&t->aside->file, id, &t->snap, &found, &sure);
         if (err < 0 || (found && sure))
-            break;
-        if (i + 1 == TRIES)
             break;
         mdb_txn_reset(t->mdb);
         if ((rc = mdb_txn_renew(t->mdb)) != 0)
             return pyri_fail_mdb(rc, "begin to read metadata");
+        sure = mdb_txn_id(t->mdb) == id;
     }
+    found = found && sure;
     if (err == 0 && !found)
         return pyri_pagefile_fail(&t->aside->file, mdb_txn_id(t->mdb) & 1,
                                   "does not describe the newest state");
@@ -178,6 +179,7 @@ int
 pyri_env_commit(pyri_txn *t, const char *what)
 {
     MDB_env *env = mdb_txn_env(t->mdb);
+    pyri_env_ahead(env);
     int rc = mdb_txn_commit(t->mdb);
     free(t);
     if (rc == EIO && is_full(env))
