@@ -8,6 +8,7 @@
 #include "support/check.h"
 #include "support/tmp_store.h"
 
+#include <errno.h>
 #include <string.h>
 
 enum { VALUE = 40000, COMMITS = 400 };
