@@ -3,10 +3,11 @@
  *
  * LMDB joins a page with its neighbour only when three quarters of it are
  * empty. Where entries went between others, pages stay behind that are half
- * full or less. So the leaf pages of the large databases are gone through, a
- * WINDOW of them at a time: if its entries fit into fewer pages, they are
- * deleted and put again in order, which fills one page after the other, in
- * one transaction. To all others nothing changes.
+ * full or less. So the leaf pages of the large databases are gone through. If
+ * there are few, and all entries fit into fewer, they are deleted and put again
+ * in order, which fills one page after the other. Else this is done with a
+ * WINDOW of pages at a time: what goes between others does not lie as densely,
+ * but each transaction stays small. To all others nothing changes.
  *
  * This costs a look at all pages, which is too much if little went. Entries
  * that are erased are counted, in the main database,
@@ -26,10 +27,12 @@
 #include <string.h>
 
 enum {
-    WINDOW = 32,       /* pages */
+    WHOLE = 4096,      /* pages that are put in order at once */
+    WINDOW = 32,       /* pages, if there are more */
     PART = 32,         /* of the entries: worth a look */
     MOVED = 8,         /* windows in a transaction, */
     LOOKED = 256,      /* or this many that were looked at */
+    FEW = 4,           /* entries of a page */
     PAGE_HEAD = 16,
     ENTRY_HEAD = 8 + 2 /* with its place in the page */
 };
@@ -67,6 +70,7 @@ typedef struct entry {
 /* Leaf pages one after the other, and what is in them. */
 typedef struct window {
     size_t page_size;
+    size_t most;    /* pages */
     entry *list;
     size_t n, room;
     pyri_buf bytes;
@@ -130,7 +134,7 @@ look(pyri_txn *txn, MDB_dbi db, window *w)
     err = pyri_env_step(cursor, MDB_SET_RANGE, (pyri_bytes){"", 0}, &k, &v,
                         &more);
     while (err == 0 && more) {
-        bool full = w->pages == WINDOW && page_of(w, k.mv_data) != w->last;
+        bool full = w->pages == w->most && page_of(w, k.mv_data) != w->last;
         if (full || k.mv_size > sizeof w->next) {
             w->more = full;
             w->next_size = full ? k.mv_size : 0;
@@ -155,6 +159,27 @@ is_worth_it(const window *w)
 }
 
 static int
+put_all(pyri_txn *txn, MDB_dbi db, const window *w, bool values)
+{
+    int err = 0;
+    for (size_t i = 0; i < w->n && err == 0; i++) {
+        const entry *e = &w->list[i];
+        const uint8_t *key = w->bytes.data + e->key;
+        pyri_bytes value = {key + e->key_size, values ? e->value_size : 0};
+        err = pyri_env_append_two(txn, db, key, e->key_size, value,
+                                  (pyri_bytes){0});
+    }
+    return err;
+}
+
+/*
+ * To put an entry behind the last one of a full page, LMDB takes that along to
+ * the new page; where there are but a few to a page, much of it stays empty. It
+ * does better if something comes after: it then splits the page right behind
+ * what fits. So keys are put alone first, and get their values one after the
+ * other. (Small entries it would split in the middle then.)
+ */
+static int
 pack_window(pyri_txn *txn, MDB_dbi db, const window *w)
 {
     int err = 0;
@@ -162,13 +187,9 @@ pack_window(pyri_txn *txn, MDB_dbi db, const window *w)
     for (size_t i = 0; i < w->n && err == 0; i++)
         err = pyri_env_delete(txn, db, w->bytes.data + w->list[i].key,
                               w->list[i].key_size, &found);
-    for (size_t i = 0; i < w->n && err == 0; i++) {
-        const entry *e = &w->list[i];
-        const uint8_t *key = w->bytes.data + e->key;
-        err = pyri_env_put(txn, db, key, e->key_size, key + e->key_size,
-                           e->value_size);
-    }
-    return err;
+    if (err == 0 && w->more && w->n < FEW * w->packed)
+        err = put_all(txn, db, w, false);
+    return err < 0 ? err : put_all(txn, db, w, true);
 }
 
 /* --- all of it ----------------------------------------------------------- */
@@ -198,6 +219,21 @@ pack_some(pyri_site *s, MDB_dbi db, window *w)
     return pyri_env_commit(txn, "put metadata in order");
 }
 
+/* All of the database, or some of it. */
+static int
+size_window(pyri_site *s, MDB_dbi db, window *w)
+{
+    uint64_t pages;
+    pyri_reader *r;
+    int err = pyri_reader_begin(s, &r);
+    if (err < 0)
+        return err;
+    if ((err = pyri_env_pages(r->txn, db, &pages)) == 0)
+        w->most = pages <= WHOLE ? SIZE_MAX : WINDOW;
+    pyri_reader_end(s, r);
+    return err;
+}
+
 static int
 pack_database(pyri_site *s, MDB_dbi db)
 {
@@ -205,7 +241,7 @@ pack_database(pyri_site *s, MDB_dbi db)
     window w = {.more = true, .next_size = 1};
     mdb_env_stat(s->meta, &st);
     w.page_size = st.ms_psize;
-    int err = 0;
+    int err = size_window(s, db, &w);
     while (err == 0 && w.more)
         err = pack_some(s, db, &w);
     free(w.list);

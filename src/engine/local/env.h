@@ -81,8 +81,9 @@ uint64_t pyri_env_id(const pyri_txn *txn);
  * main one. `name` must last. *lost: there is none. */
 int pyri_env_database(pyri_txn *txn, const char *name, unsigned flags,
                       MDB_dbi *out, bool *lost);
-/* How many entries it had when the transaction began. */
+/* How many entries and pages it had when the transaction began. */
 int pyri_env_entries(pyri_txn *txn, MDB_dbi db, uint64_t *out);
+int pyri_env_pages(pyri_txn *txn, MDB_dbi db, uint64_t *out);
 
 /* One value; *found is false if there is none. */
 int pyri_env_get(pyri_txn *txn, MDB_dbi db, const void *key, size_t size,

@@ -264,6 +264,15 @@ pyri_env_entries(pyri_txn *t, MDB_dbi db, uint64_t *out)
     return err;
 }
 
+int
+pyri_env_pages(pyri_txn *t, MDB_dbi db, uint64_t *out)
+{
+    pyri_root root;
+    int err = root_of(t, db, &root);
+    *out = err < 0 ? 0 : root.pages;
+    return err;
+}
+
 /* --- values -------------------------------------------------------------- */
 
 static MDB_val

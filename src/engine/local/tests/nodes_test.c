@@ -114,6 +114,70 @@ versions_that_come_in_order_leave_full_pages(void)
     CHECK(size_of_metadata(path) - before < bytes + bytes / 3);
 }
 
+/* Blocks, as free pages become holes. */
+static uint64_t
+blocks_of_metadata(const char *path)
+{
+    struct stat st;
+    REQUIRE(stat(inside(path, "meta/data.mdb"), &st) == 0);
+    return (uint64_t)st.st_blocks * 512;
+}
+
+/* The nodes of all versions but each third one go. */
+static void
+erase_most(pyri_engine *e, uint64_t versions)
+{
+    pyri_settled settled;
+    OK(pyri_engine_begin_upkeep(e));
+    for (uint64_t v = 1; v <= versions; v++) {
+        uint8_t keys[NODES][18];
+        pyri_bytes nodes[NODES];
+        for (int i = 0; i < NODES; i++) {
+            name_node(keys[i], YOUNGER, v, i);
+            nodes[i] = (pyri_bytes){keys[i], sizeof keys[i]};
+        }
+        pyri_erase erase = {.nodes = nodes, .nnodes = NODES};
+        if (v % 3)
+            OK(pyri_engine_erase(e, &erase));
+    }
+    for (int i = 0; i < 3; i++) /* pages that are free since the last time */
+        OK(pyri_engine_settle(e, &settled));
+    pyri_engine_end_upkeep(e);
+}
+
+static void
+what_stays_when_others_went_fills_its_pages_again(void)
+{
+    enum { VERSIONS = 900 };
+    char path[PATH_MAX];
+    pyri_engine *e = fresh(path);
+    uint64_t before = blocks_of_metadata(path), bytes = 0;
+    for (int i = 0; i < VERSIONS; i++) {
+        pyri_ticket t = take_of(e, YOUNGER);
+        complete_all(e, &t, false);
+    }
+    erase_most(e, VERSIONS);
+    pyri_reader *r;
+    OK(pyri_engine_begin(e, &r));
+    for (uint64_t v = 3; v <= VERSIONS; v += 3)
+        for (int node = 0; node < NODES; node++) {
+            uint8_t key[18], value[2048];
+            pyri_node_get get = {.key = {key, sizeof key}};
+            name_node(key, YOUNGER, v, node);
+            fill_node(value, YOUNGER, v, node);
+            OK(pyri_engine_get_nodes(e, r, &get, 1));
+            CHECK(get.found && get.value.size == sizes[node] &&
+                  memcmp(get.value.data, value, sizes[node]) == 0);
+        }
+    pyri_engine_end(e, r);
+    pyri_engine_close(e);
+    for (int i = 0; i < NODES; i++)
+        bytes += VERSIONS / 3 * (sizes[i] + 18);
+    uint64_t now = blocks_of_metadata(path) - before;
+    printf("# %.2f times the bytes\n", (double)now / (double)bytes);
+    CHECK(now < bytes + bytes / 2);
+}
+
 static void
 nodes_that_go_between_others_are_stored_as_well(void)
 {
@@ -135,4 +199,5 @@ nodes_that_go_between_others_are_stored_as_well(void)
 }
 
 TESTS(T(versions_that_come_in_order_leave_full_pages),
+      T(what_stays_when_others_went_fills_its_pages_again),
       T(nodes_that_go_between_others_are_stored_as_well))
