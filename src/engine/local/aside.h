@@ -7,6 +7,8 @@
 
 #include "engine/local/search.h"
 
+#include <pthread.h>
+
 enum {
     PYRI_MAX_NAMED = 4,
     PYRI_MAX_DATABASES = 2 + PYRI_MAX_NAMED /* free pages, and the main one */
@@ -15,7 +17,9 @@ enum {
 typedef struct pyri_aside {
     pyri_pagefile file;
     const char *names[PYRI_MAX_DATABASES]; /* set when they are opened */
-    /* of writers; LMDB's lock guards these */
+    /* Of writers. LMDB's lock guards these; ours, which is taken inside it and
+     * so never waited for long, is one that the thread sanitizer sees. */
+    pthread_mutex_t lock;
     pyri_guard guard;
     unsigned guarded; /* transactions with it as it is */
     bool free_seen;   /* the lists of free pages were looked at once */

@@ -109,6 +109,7 @@ begin_aside(MDB_env *env, const char *path)
     pyri_aside *a = pyri_sys_calloc(1, sizeof *a);
     if (!a)
         return pyri_fail_nomem("an environment");
+    pthread_mutex_init(&a->lock, NULL);
     mdb_env_set_userctx(env, a);
     name_file(path, a->file.name, sizeof a->file.name);
     if (mdb_env_get_fd(env, &a->file.fd) != 0 ||
@@ -122,8 +123,10 @@ pyri_env_close(MDB_env *env)
 {
     pyri_aside *a = mdb_env_get_userctx(env);
     mdb_env_close(env);
-    if (a)
-        pyri_pagefile_close(&a->file);
+    if (!a)
+        return;
+    pyri_pagefile_close(&a->file);
+    pthread_mutex_destroy(&a->lock);
     free(a);
 }
 
