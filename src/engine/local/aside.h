@@ -17,9 +17,10 @@ enum {
 typedef struct pyri_aside {
     pyri_pagefile file;
     const char *names[PYRI_MAX_DATABASES]; /* set when they are opened */
-    /* Of writers. LMDB's lock guards these; ours, which is taken inside it and
-     * so never waited for long, is one that the thread sanitizer sees. */
-    pthread_mutex_t lock;
+    /* Of writers. LMDB's lock guards these. The thread sanitizer does not see
+     * that one; so each passes through ours, when it begins and before it
+     * ends. */
+    pthread_mutex_t gate;
     pyri_guard guard;
     unsigned guarded; /* transactions with it as it is */
     bool free_seen;   /* the lists of free pages were looked at once */

@@ -109,7 +109,7 @@ begin_aside(MDB_env *env, const char *path)
     pyri_aside *a = pyri_sys_calloc(1, sizeof *a);
     if (!a)
         return pyri_fail_nomem("an environment");
-    pthread_mutex_init(&a->lock, NULL);
+    pthread_mutex_init(&a->gate, NULL);
     mdb_env_set_userctx(env, a);
     name_file(path, a->file.name, sizeof a->file.name);
     if (mdb_env_get_fd(env, &a->file.fd) != 0 ||
@@ -126,7 +126,7 @@ pyri_env_close(MDB_env *env)
     if (!a)
         return;
     pyri_pagefile_close(&a->file);
-    pthread_mutex_destroy(&a->lock);
+    pthread_mutex_destroy(&a->gate);
     free(a);
 }
 

@@ -29,7 +29,6 @@ struct pyri_txn {
     pyri_root roots[PYRI_MAX_DATABASES];
     unsigned known; /* bits: of those */
     pyri_guard *guard; /* the environment's; NULL: it only reads */
-    bool locked;       /* the environment's lock is held */
 };
 
 /* --- beginning ----------------------------------------------------------- */
@@ -70,6 +69,14 @@ see(pyri_txn *t)
     return err;
 }
 
+/* What other threads did with LMDB's lock comes before what follows. */
+static void
+pass_gate(pyri_aside *a)
+{
+    pthread_mutex_lock(&a->gate);
+    pthread_mutex_unlock(&a->gate);
+}
+
 /* The one it began with; nobody else can write now. */
 static int
 see_before(pyri_txn *t)
@@ -77,8 +84,7 @@ see_before(pyri_txn *t)
     pyri_aside *a = t->aside;
     uint64_t id = mdb_txn_id(t->mdb) - 1;
     bool found, sure;
-    pthread_mutex_lock(&a->lock);
-    t->locked = true;
+    pass_gate(a);
     int err = pyri_state_find(&a->file, id, &t->snap, &found, &sure);
     if (err == 0 && !found)
         err = pyri_pagefile_fail(&a->file, id & 1,
@@ -161,17 +167,11 @@ pyri_env_id(const pyri_txn *t)
     return mdb_txn_id(t->mdb);
 }
 
-static void
-unlock(pyri_txn *t)
-{
-    if (t->locked)
-        pthread_mutex_unlock(&t->aside->lock);
-}
-
 void
 pyri_env_abort(pyri_txn *t)
 {
-    unlock(t);
+    if (t->guard)
+        pass_gate(t->aside);
     mdb_txn_abort(t->mdb);
     free(t);
 }
@@ -191,7 +191,7 @@ pyri_env_commit(pyri_txn *t, const char *what)
 {
     MDB_env *env = mdb_txn_env(t->mdb);
     pyri_env_ahead(env);
-    unlock(t);
+    pass_gate(t->aside);
     int rc = mdb_txn_commit(t->mdb);
     free(t);
     if (rc == EIO && is_full(env))
