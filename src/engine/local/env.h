@@ -90,11 +90,12 @@ int pyri_env_get(pyri_txn *txn, MDB_dbi db, const void *key, size_t size,
                  MDB_val *out, bool *found);
 int pyri_env_put(pyri_txn *txn, MDB_dbi db, const void *key, size_t size,
                  const void *value, size_t value_size);
-/* The same with a value in two pieces. (Not MDB_RESERVE: only LMDB writes to
- * its map, so that the thread sanitizer can trust what it sees.) */
+/* The same with a value in two pieces. They are copied first, as they may be in
+ * a page that LMDB is about to change. */
 int pyri_env_put_two(pyri_txn *txn, MDB_dbi db, const void *key, size_t size,
                      pyri_bytes first, pyri_bytes second);
-/* The same, into LMDB's page itself, of what is probably the last entry. */
+/* The same of what is probably the last entry. It is written where it stays,
+ * so its pieces must not be in LMDB's pages. */
 int pyri_env_append_two(pyri_txn *txn, MDB_dbi db, const void *key,
                         size_t size, pyri_bytes first, pyri_bytes second);
 int pyri_env_delete(pyri_txn *txn, MDB_dbi db, const void *key, size_t size,

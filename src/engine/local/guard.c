@@ -15,7 +15,7 @@
 
 typedef struct guarding {
     pyri_guard *guard;
-    const pyri_state *snap;
+    const pyri_state *state;
     pyri_root root;
     bool numbers; /* the tree of free pages */
 } guarding;
@@ -24,8 +24,8 @@ static int
 look_at(const guarding *g, uint64_t page, unsigned depth, pyri_limits lim,
         const uint8_t **out)
 {
-    const pyri_pagefile *f = g->snap->file;
-    int err = pyri_state_page(g->snap, page, 1, out);
+    const pyri_pagefile *f = g->state->file;
+    int err = pyri_state_page(g->state, page, 1, out);
     if (err < 0)
         return err;
     pyri_page_want want = {.size = f->page_size, .page = page,
@@ -96,7 +96,7 @@ look_at_value(const guarding *g, const uint8_t *leaf, pyri_bytes key)
     if (!e || pyri_entry_key(e) != key.size ||
         memcmp(e + PYRI_PAGE_ENTRY, key.data, key.size) != 0)
         return 0;
-    return pyri_state_value(g->snap, e, &value);
+    return pyri_state_value(g->state, e, &value);
 }
 
 int
@@ -149,13 +149,13 @@ look_at_lists(const guarding *g, const uint8_t *p, uint64_t page)
     for (unsigned i = 0; i < pyri_page_entries(p) && err == 0; i++) {
         const uint8_t *e = pyri_page_entry(p, i);
         pyri_bytes list;
-        if ((err = pyri_state_value(g->snap, e, &list)) < 0)
+        if ((err = pyri_state_value(g->state, e, &list)) < 0)
             break;
         const char *wrong = pyri_entry_key(e) != 8
                                 ? "has a damaged list"
                                 : pyri_page_list(list.data, list.size,
-                                                 g->snap->last);
-        err = wrong ? pyri_pagefile_fail(g->snap->file, page, wrong) : 0;
+                                                 g->state->last);
+        err = wrong ? pyri_pagefile_fail(g->state->file, page, wrong) : 0;
     }
     return err;
 }

@@ -80,7 +80,7 @@ load_meta(const pyri_pagefile *f, uint64_t page, size_t offset)
  * as it is not, nothing can have changed while we read. */
 int
 pyri_state_find(pyri_pagefile *f, uint64_t id, pyri_state *out,
-                   bool *found, bool *sure)
+                bool *found, bool *sure)
 {
     uint8_t meta[PYRI_META_END];
     const char *wrong;
@@ -105,7 +105,7 @@ pyri_state_find(pyri_pagefile *f, uint64_t id, pyri_state *out,
 
 int
 pyri_state_page(const pyri_state *s, uint64_t page, uint64_t count,
-                   const uint8_t **out)
+                const uint8_t **out)
 {
     *out = NULL;
     if (page < 2 || page > s->last || count > s->last - page + 1)
@@ -118,7 +118,7 @@ pyri_state_page(const pyri_state *s, uint64_t page, uint64_t count,
 
 int
 pyri_state_value(const pyri_state *s, const uint8_t *entry,
-                    pyri_bytes *out)
+                 pyri_bytes *out)
 {
     uint64_t size = pyri_entry_size(entry);
     const uint8_t *value = pyri_entry_value(entry);
@@ -129,7 +129,7 @@ pyri_state_value(const pyri_state *s, const uint8_t *entry,
     size_t page_size = s->file->page_size;
     const uint8_t *p;
     int err = pyri_state_page(s, first, pyri_page_count(size, page_size),
-                                 &p);
+                              &p);
     if (err < 0)
         return err;
     const char *wrong = pyri_page_overflow(p, first, size, page_size);
@@ -185,7 +185,7 @@ find_in(const pyri_pagefile *f, const uint8_t *p, unsigned low, unsigned n,
 void
 pyri_spot_init(pyri_spot *p, const pyri_state *s, pyri_root root)
 {
-    p->snap = s;
+    p->state = s;
     p->root = root;
     p->is_set = false;
 }
@@ -194,9 +194,9 @@ pyri_spot_init(pyri_spot *p, const pyri_state *s, pyri_root root)
 static int
 enter(pyri_spot *s, unsigned depth, uint64_t number)
 {
-    const pyri_pagefile *f = s->snap->file;
+    const pyri_pagefile *f = s->state->file;
     const uint8_t *p;
-    int err = pyri_state_page(s->snap, number, 1, &p);
+    int err = pyri_state_page(s->state, number, 1, &p);
     if (err < 0)
         return err;
     pyri_page_want want = {.size = f->page_size, .page = number,
@@ -213,7 +213,7 @@ enter(pyri_spot *s, unsigned depth, uint64_t number)
 static int
 enter_child(pyri_spot *s, unsigned depth)
 {
-    const pyri_pagefile *f = s->snap->file;
+    const pyri_pagefile *f = s->state->file;
     const uint8_t *p = s->level[depth].page;
     const uint8_t *e = entry_at(p, f->page_size, s->level[depth].at);
     if (!e)
@@ -228,7 +228,7 @@ is_here(const pyri_spot *s, pyri_bytes key)
 {
     unsigned leaf = s->root.depth - 1;
     const uint8_t *p = s->level[leaf].page;
-    size_t size = s->snap->file->page_size;
+    size_t size = s->state->file->page_size;
     const uint8_t *first = entry_at(p, size, 0);
     const uint8_t *last = entry_at(p, size, s->level[leaf].entries - 1);
     return first && last &&
@@ -246,7 +246,7 @@ descend(pyri_spot *s, pyri_bytes key)
     for (unsigned d = 0; err == 0 && d + 1 < s->root.depth; d++) {
         unsigned at;
         bool exact;
-        err = find_in(s->snap->file, s->level[d].page, 1, s->level[d].entries,
+        err = find_in(s->state->file, s->level[d].page, 1, s->level[d].entries,
                       key, &at, &exact);
         if (err < 0)
             return err;
@@ -271,7 +271,7 @@ pyri_spot_seek(pyri_spot *s, const void *key, size_t size, bool *exact,
         if ((err = descend(s, k)) < 0)
             return err;
     }
-    err = find_in(s->snap->file, s->level[leaf].page, 0,
+    err = find_in(s->state->file, s->level[leaf].page, 0,
                   s->level[leaf].entries, k, &s->level[leaf].at, exact);
     if (err < 0)
         return err;
@@ -339,7 +339,7 @@ int
 pyri_spot_get(const pyri_spot *s, pyri_bytes *key, pyri_bytes *value,
               unsigned *flags)
 {
-    const pyri_pagefile *f = s->snap->file;
+    const pyri_pagefile *f = s->state->file;
     unsigned leaf = s->root.depth - 1;
     const uint8_t *p = s->level[leaf].page;
     const uint8_t *e = entry_at(p, f->page_size, s->level[leaf].at);
@@ -353,12 +353,12 @@ pyri_spot_get(const pyri_spot *s, pyri_bytes *key, pyri_bytes *value,
     if ((*flags & PYRI_ENTRY_BIG ? 8 : pyri_entry_size(e)) > room)
         return pyri_pagefile_fail(f, pyri_load64(p), leaves);
     *key = (pyri_bytes){e + PYRI_PAGE_ENTRY, pyri_entry_key(e)};
-    return pyri_state_value(s->snap, e, value);
+    return pyri_state_value(s->state, e, value);
 }
 
 int
 pyri_state_get(const pyri_state *s, pyri_root root, const void *key,
-                  size_t size, pyri_bytes *out, unsigned *flags, bool *found)
+               size_t size, pyri_bytes *out, unsigned *flags, bool *found)
 {
     pyri_spot spot;
     pyri_bytes own;

@@ -42,17 +42,17 @@ typedef struct pyri_state {
 /* The state that transaction `id` left behind. *found is false if its
  * description is there no more; *sure, if it may be being written over. */
 int pyri_state_find(pyri_pagefile *f, uint64_t id, pyri_state *out,
-                       bool *found, bool *sure);
+                    bool *found, bool *sure);
 /* The bytes of a page, and of those behind it that a long value has. */
 int pyri_state_page(const pyri_state *s, uint64_t page, uint64_t count,
-                       const uint8_t **out);
+                    const uint8_t **out);
 /* The value of an entry of a leaf whose bytes are inside. */
 int pyri_state_value(const pyri_state *s, const uint8_t *entry,
-                        pyri_bytes *out);
+                     pyri_bytes *out);
 
 /* A place in a tree. */
 typedef struct pyri_spot {
-    const pyri_state *snap;
+    const pyri_state *state;
     pyri_root root;
     bool is_set;
     struct {
@@ -75,8 +75,8 @@ int pyri_spot_get(const pyri_spot *p, pyri_bytes *key, pyri_bytes *value,
 
 /* One value. */
 int pyri_state_get(const pyri_state *s, pyri_root root, const void *key,
-                      size_t size, pyri_bytes *out, unsigned *flags,
-                      bool *found);
+                   size_t size, pyri_bytes *out, unsigned *flags,
+                   bool *found);
 
 /* --- guard.c: before LMDB changes pages ---------------------------------- */
 

@@ -25,7 +25,7 @@ enum {
 struct pyri_txn {
     MDB_txn *mdb;
     pyri_aside *aside;
-    pyri_state snap;
+    pyri_state state;
     pyri_root roots[PYRI_MAX_DATABASES];
     unsigned known; /* bits: of those */
     pyri_guard *guard; /* the environment's; NULL: it only reads */
@@ -36,9 +36,9 @@ struct pyri_txn {
 static void
 set_roots(pyri_txn *t)
 {
-    t->snap.main.tree = 1;
-    t->roots[0] = t->snap.free;
-    t->roots[1] = t->snap.main;
+    t->state.main.tree = 1;
+    t->roots[0] = t->state.free;
+    t->roots[1] = t->state.main;
     t->known = 3;
 }
 
@@ -52,7 +52,7 @@ see(pyri_txn *t)
     int rc, err = 0;
     for (int i = 0; i < TRIES && !(found && sure); i++) {
         uint64_t id = mdb_txn_id(t->mdb);
-        err = pyri_state_find(&t->aside->file, id, &t->snap, &found, &sure);
+        err = pyri_state_find(&t->aside->file, id, &t->state, &found, &sure);
         if (err < 0 || (found && sure))
             break;
         mdb_txn_reset(t->mdb);
@@ -85,14 +85,14 @@ see_before(pyri_txn *t)
     uint64_t id = mdb_txn_id(t->mdb) - 1;
     bool found, sure;
     pass_gate(a);
-    int err = pyri_state_find(&a->file, id, &t->snap, &found, &sure);
+    int err = pyri_state_find(&a->file, id, &t->state, &found, &sure);
     if (err == 0 && !found)
         err = pyri_pagefile_fail(&a->file, id & 1,
                                  "does not describe the newest state");
-    if (err < 0 || (err = pyri_guard_last(&t->snap, id)) < 0)
+    if (err < 0 || (err = pyri_guard_last(&t->state, id)) < 0)
         return err;
-    if (!a->free_seen || t->snap.free.pages <= FEW_PAGES)
-        err = pyri_guard_free(&t->snap);
+    if (!a->free_seen || t->state.free.pages <= FEW_PAGES)
+        err = pyri_guard_free(&t->state);
     if (err < 0)
         return err;
     a->free_seen = true;
@@ -206,14 +206,14 @@ static int
 find_root(pyri_txn *t, pyri_guard *g, const char *name, pyri_root *out,
           bool *found)
 {
-    const pyri_state *s = &t->snap;
+    const pyri_state *s = &t->state;
     pyri_bytes bytes;
     unsigned flags;
     *out = (pyri_root){.page = UINT64_MAX};
     *found = false;
     int err = g ? pyri_guard_key(g, s, s->main, name, strlen(name), false) : 0;
     if (err < 0 || (err = pyri_state_get(s, s->main, name, strlen(name),
-                                            &bytes, &flags, found)) < 0 ||
+                                         &bytes, &flags, found)) < 0 ||
         !*found)
         return err;
     const char *wrong = NULL;
@@ -239,7 +239,7 @@ root_of(pyri_txn *t, MDB_dbi db, pyri_root *out)
             return err;
         if (!found && !t->guard)
             return pyri_fail(PYR_ECORRUPT, "%s: database '%s' is missing",
-                             t->snap.file->name, t->aside->names[db]);
+                             t->state.file->name, t->aside->names[db]);
         t->roots[db].tree = db;
         t->known |= 1u << db;
     }
@@ -261,7 +261,7 @@ pyri_env_database(pyri_txn *t, const char *name, unsigned flags, MDB_dbi *out,
     int rc = mdb_dbi_open(t->mdb, name, flags, out);
     *lost = rc == MDB_NOTFOUND;
     if (rc != 0)
-        return pyri_fail_mdb(rc, "%s: database '%s'", t->snap.file->name,
+        return pyri_fail_mdb(rc, "%s: database '%s'", t->state.file->name,
                              name ? name : "");
     t->aside->names[*out] = name;
     return 0;
@@ -300,7 +300,7 @@ guard(pyri_txn *t, MDB_dbi db, const void *key, size_t size, bool beside)
     pyri_root root;
     int err = root_of(t, db, &root);
     return err < 0 ? err
-                   : pyri_guard_key(t->guard, &t->snap, root, key, size,
+                   : pyri_guard_key(t->guard, &t->state, root, key, size,
                                     beside);
 }
 
@@ -312,8 +312,8 @@ get_seen(pyri_txn *t, MDB_dbi db, const void *key, size_t size, MDB_val *out,
     pyri_bytes value;
     unsigned flags;
     int err = root_of(t, db, &root);
-    if (err < 0 || (err = pyri_state_get(&t->snap, root, key, size, &value,
-                                            &flags, found)) < 0)
+    if (err < 0 || (err = pyri_state_get(&t->state, root, key, size, &value,
+                                         &flags, found)) < 0)
         return err;
     if (*found)
         *out = val_of(value.data, value.size);
@@ -373,7 +373,7 @@ pyri_env_append_two(pyri_txn *t, MDB_dbi db, const void *key, size_t size,
 {
     MDB_val k = val_of(key, size), v = {first.size + second.size, NULL};
     int err = guard(t, db, key, size, false);
-    if (err < 0 || (err = pyri_guard_edge(t->guard, &t->snap, t->roots[db],
+    if (err < 0 || (err = pyri_guard_edge(t->guard, &t->state, t->roots[db],
                                           true)) < 0)
         return err;
     int rc = mdb_put(t->mdb, db, &k, &v, MDB_RESERVE | MDB_APPEND);
@@ -419,7 +419,7 @@ pyri_env_cursor_renew(pyri_walk *c)
     pyri_root root;
     int err = root_of(c->txn, c->db, &root);
     if (err == 0)
-        pyri_spot_init(&c->spot, &c->txn->snap, root);
+        pyri_spot_init(&c->spot, &c->txn->state, root);
     return err;
 }
 
@@ -452,27 +452,34 @@ pyri_env_cursor_close(pyri_walk *c)
     free(c);
 }
 
+/* What is where a reader's cursor is. */
+static int
+show(const pyri_walk *c, MDB_val *key, MDB_val *value)
+{
+    pyri_bytes k, v;
+    unsigned flags;
+    int err = pyri_spot_get(&c->spot, &k, &v, &flags);
+    if (err < 0)
+        return err;
+    *key = val_of(k.data, k.size);
+    *value = val_of(v.data, v.size);
+    return 0;
+}
+
 int
 pyri_env_cursor_find(pyri_walk *c, const void *key, size_t size,
                      MDB_val *out, bool *found)
 {
-    pyri_bytes own, value;
-    unsigned flags;
+    MDB_val own;
     bool more;
     int err = pyri_spot_seek(&c->spot, key, size, found, &more);
-    if (err < 0 || !*found ||
-        (err = pyri_spot_get(&c->spot, &own, &value, &flags)) < 0)
-        return err;
-    *out = val_of(value.data, value.size);
-    return 0;
+    return err < 0 || !*found ? err : show(c, &own, out);
 }
 
 static int
 step_seen(pyri_walk *c, MDB_cursor_op op, MDB_val *key, MDB_val *value,
           bool *more)
 {
-    pyri_bytes k, v;
-    unsigned flags;
     bool exact;
     int err;
     if (op == MDB_SET_RANGE)
@@ -482,12 +489,7 @@ step_seen(pyri_walk *c, MDB_cursor_op op, MDB_val *key, MDB_val *value,
         err = pyri_spot_edge(&c->spot, op == MDB_LAST, more);
     else
         err = pyri_spot_move(&c->spot, op == MDB_PREV, more);
-    if (err < 0 || !*more ||
-        (err = pyri_spot_get(&c->spot, &k, &v, &flags)) < 0)
-        return err;
-    *key = val_of(k.data, k.size);
-    *value = val_of(v.data, v.size);
-    return 0;
+    return err < 0 || !*more ? err : show(c, key, value);
 }
 
 /* Steps to pages beside that where LMDB's cursor is have been guarded when it
@@ -501,7 +503,7 @@ step_guarded(pyri_walk *c, MDB_cursor_op op, MDB_val *key, MDB_val *value,
     if (op == MDB_SET_RANGE)
         err = guard(t, c->db, key->mv_data, key->mv_size, true);
     else if (op == MDB_FIRST || op == MDB_LAST)
-        err = pyri_guard_edge(t->guard, &t->snap, t->roots[c->db],
+        err = pyri_guard_edge(t->guard, &t->state, t->roots[c->db],
                               op == MDB_LAST);
     if (err < 0)
         return err;

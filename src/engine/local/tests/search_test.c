@@ -18,7 +18,7 @@
 enum { KEYS = 1500, LONG_VALUE = 9000, PROBES = 20 };
 
 static pyri_pagefile file;
-static pyri_state snap;
+static pyri_state state;
 static uint8_t *bytes;
 static size_t size;
 static uint64_t newest;
@@ -92,8 +92,8 @@ set_up(void)
     file = (pyri_pagefile){.fd = fileno(in), .at = bytes, .page_size = st.ms_psize,
                            .room = size / st.ms_psize, .name = "test"};
     atomic_init(&file.there, size / st.ms_psize);
-    OK(pyri_state_find(&file, newest, &snap, &found, &sure));
-    REQUIRE(found && sure && snap.main.depth >= 2);
+    OK(pyri_state_find(&file, newest, &state, &found, &sure));
+    REQUIRE(found && sure && state.main.depth >= 2);
     source = in; /* its size may be asked for */
     return env;
 }
@@ -119,7 +119,7 @@ every_key_is_found_with_its_value(void)
         pyri_bytes got;
         unsigned flags;
         bool found;
-        OK(pyri_state_get(&snap, snap.main, key, n, &got, &flags, &found));
+        OK(pyri_state_get(&state, state.main, key, n, &got, &flags, &found));
         CHECK(found == (i < KEYS));
         if (found)
             CHECK(got.size == want.mv_size &&
@@ -166,7 +166,7 @@ a_walk_goes_where_lmdb_goes(void)
     REQUIRE(mdb_txn_begin(env, NULL, MDB_RDONLY, &txn) == 0);
     REQUIRE(mdb_dbi_open(txn, NULL, 0, &db) == 0);
     REQUIRE(mdb_cursor_open(txn, db, &cursor) == 0);
-    pyri_spot_init(&spot, &snap, snap.main);
+    pyri_spot_init(&spot, &state, state.main);
     for (int i = 0; i < 2000; i++) {
         uint8_t key[64];
         size_t n = key_of(rng_below(&r, 2 * KEYS), key);
@@ -258,10 +258,10 @@ leaf_of(const uint8_t *key, size_t n)
 {
     pyri_spot spot;
     bool exact, more;
-    pyri_spot_init(&spot, &snap, snap.main);
+    pyri_spot_init(&spot, &state, state.main);
     OK(pyri_spot_seek(&spot, key, n, &exact, &more));
     REQUIRE(exact);
-    return bytes + (spot.level[snap.main.depth - 1].page - bytes);
+    return bytes + (spot.level[state.main.depth - 1].page - bytes);
 }
 
 static void
@@ -278,11 +278,11 @@ a_damaged_page_is_noticed_before_it_is_written(void)
         pyri_guard guard = {{0}};
         leaf[at] ^= 0x11;
         FAILS(PYR_ECORRUPT,
-                  pyri_guard_key(&guard, &snap, snap.main, key, n, false));
+                  pyri_guard_key(&guard, &state, state.main, key, n, false));
         leaf[at] ^= 0x11;
     }
     pyri_guard guard = {{0}};
-    OK(pyri_guard_key(&guard, &snap, snap.main, key, n, false));
+    OK(pyri_guard_key(&guard, &state, state.main, key, n, false));
     tear_down(env);
 }
 
@@ -293,9 +293,9 @@ pages_beside_are_looked_at_where_that_is_asked_for(void)
     MDB_env *env = set_up();
     pyri_spot spot;
     pyri_bytes key, value;
-    unsigned flags, d = snap.main.depth - 1;
+    unsigned flags, d = state.main.depth - 1;
     bool more;
-    pyri_spot_init(&spot, &snap, snap.main);
+    pyri_spot_init(&spot, &state, state.main);
     OK(pyri_spot_edge(&spot, false, &more));
     OK(pyri_spot_get(&spot, &key, &value, &flags)); /* of the first leaf */
     const uint8_t *first = spot.level[d].page;
@@ -304,11 +304,11 @@ pages_beside_are_looked_at_where_that_is_asked_for(void)
     uint8_t *second = bytes + (spot.level[d].page - bytes);
     second[14] ^= 1;
     pyri_guard guard = {{0}};
-    OK(pyri_guard_key(&guard, &snap, snap.main, key.data, key.size, false));
-    FAILS(PYR_ECORRUPT, pyri_guard_key(&guard, &snap, snap.main, key.data,
+    OK(pyri_guard_key(&guard, &state, state.main, key.data, key.size, false));
+    FAILS(PYR_ECORRUPT, pyri_guard_key(&guard, &state, state.main, key.data,
                                            key.size, true));
     second[14] ^= 1;
-    OK(pyri_guard_key(&guard, &snap, snap.main, key.data, key.size, true));
+    OK(pyri_guard_key(&guard, &state, state.main, key.data, key.size, true));
     tear_down(env);
 }
 
