@@ -32,7 +32,7 @@ enum {
     PART = 32,         /* of the entries: worth a look */
     MOVED = 8,         /* windows in a transaction, */
     LOOKED = 256,      /* or this many that were looked at */
-    FEW = 4,           /* entries of a page */
+    FEW = 7,           /* entries of a page */
     PAGE_HEAD = 16,
     ENTRY_HEAD = 8 + 2 /* with its place in the page */
 };
@@ -166,8 +166,10 @@ put_all(pyri_txn *txn, MDB_dbi db, const window *w, bool values)
         const entry *e = &w->list[i];
         const uint8_t *key = w->bytes.data + e->key;
         pyri_bytes value = {key + e->key_size, values ? e->value_size : 0};
-        err = pyri_env_append_two(txn, db, key, e->key_size, value,
-                                  (pyri_bytes){0});
+        err = w->more ? pyri_env_put(txn, db, key, e->key_size, value.data,
+                                     value.size)
+                      : pyri_env_append_two(txn, db, key, e->key_size, value,
+                                            (pyri_bytes){0});
     }
     return err;
 }
