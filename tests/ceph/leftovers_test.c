@@ -128,70 +128,109 @@ is_back(peek *k, stock was)
     CHECK(now.objects == was.objects && now.listed == was.listed);
 }
 
-/* One who works on one of the arrays dies; the version comes to nothing. */
-static void
-one_dies(const char *role, int sample, bool resolved_first)
-{
+/* One who works on an array dies when its blobs are listed. */
+typedef struct death {
     scene s;
     peek k;
-    stock was = {0, 0}, now;
-    scene_open(&s, sample);
-    bool there = peek_open(&k, s.p.url);
-    job j = writer_of(&s.p, 0);
+    bool there;   /* there is a cluster to look into */
+    bool writes;  /* or it computes */
+    stock before, left;
+} death;
+
+static void
+one_dies(death *d, const char *role, int sample)
+{
+    *d = (death){.writes = strcmp(role, "write_on") == 0};
+    scene_open(&d->s, sample);
+    if ((d->there = peek_open(&d->k, d->s.p.url)))
+        d->before = take_stock(&d->k);
+    job j = writer_of(&d->s.p, 0);
     j.role = role;
-    bool writes = strcmp(role, "write_on") == 0;
-    pyr_array *array = writes ? s.p.array : s.counter;
-    pyr_version latest;
-    if (there)
-        was = take_stock(&k);
-    CHECK(is_killed(start_at(there ? "publish.stored" : "publish.commit",
+    CHECK(is_killed(start_at(d->there ? "publish.stored" : "publish.commit",
                              "kill", 1, &j)));
-    if (there) {
-        now = take_stock(&k);
-        CHECK(now.listed > was.listed && (!writes || now.objects > was.objects));
-        if (!resolved_first) { /* its version is waited for */
-            expire_newest(&k);
-            reclaim(&s);
-            CHECK(take_stock(&k).objects == now.objects);
-        }
-    }
+    if (!d->there)
+        return;
+    d->left = take_stock(&d->k);
+    CHECK(d->left.listed > d->before.listed);
+    CHECK(!d->writes || d->left.objects > d->before.objects);
+}
+
+/* The version that it took comes to nothing. */
+static void
+others_take_over(death *d)
+{
+    pyr_array *array = d->writes ? d->s.p.array : d->s.counter;
+    pyr_version latest;
     OK(pyr_latest(array, &latest));
     OK(pyr_wait(array, latest + 1, PATIENCE_MS));
-    check_health(s.p.store, 2);
-    if (there && resolved_first) {
-        reclaim(&s);
-        CHECK(take_stock(&k).objects == now.objects); /* it may be alive */
-        expire_newest(&k);
+    check_health(d->s.p.store, 2);
+}
+
+static void
+nothing_is_given_back_yet(death *d)
+{
+    reclaim(&d->s);
+    CHECK(take_stock(&d->k).objects == d->left.objects);
+}
+
+static void
+all_is_given_back(death *d)
+{
+    if (d->there) {
+        uint64_t returned = reclaim(&d->s).returned;
+        CHECK(!d->writes || returned > 0); /* or it is not known how much */
+        is_back(&d->k, d->before);
+        peek_close(&d->k);
     }
-    if (there) {
-        uint64_t returned = reclaim(&s).returned;
-        CHECK(!writes || returned > 0); /* or it is not known how much */
-        is_back(&k, was);
-        peek_close(&k);
+    check_health(d->s.p.store, 2);
+    CHECK(holds(d->s.counter, PYR_LATEST, 0));
+    pyr_array_close(d->s.counter);
+    place_close(&d->s.p);
+}
+
+static void
+dies_and_is_followed(const char *role, int sample)
+{
+    death d;
+    one_dies(&d, role, sample);
+    others_take_over(&d);
+    if (d.there) {
+        nothing_is_given_back_yet(&d); /* for all we know it lives */
+        expire_newest(&d.k);
     }
-    check_health(s.p.store, 2);
-    CHECK(holds(s.counter, PYR_LATEST, 0));
-    pyr_array_close(s.counter);
-    place_close(&s.p);
+    all_is_given_back(&d);
+}
+
+static void
+dies_and_is_followed_late(const char *role, int sample)
+{
+    death d;
+    one_dies(&d, role, sample);
+    if (d.there) {
+        expire_newest(&d.k);
+        nothing_is_given_back_yet(&d); /* its version is waited for */
+    }
+    others_take_over(&d);
+    all_is_given_back(&d);
 }
 
 static void
 blobs_of_a_writer_that_listed_them_and_died_are_given_back(void)
 {
-    one_dies("write_on", WORK_LARGE, true);
+    dies_and_is_followed("write_on", WORK_LARGE);
 }
 
 static void
 blobs_that_one_computed_who_died_are_given_back(void)
 {
-    one_dies("compute_on", 0, true);
+    dies_and_is_followed("compute_on", 0);
 }
 
 static void
 they_are_given_back_if_the_session_was_over_first(void)
 {
-    one_dies("write_on", WORK_LARGE, false);
-    one_dies("compute_on", 0, false);
+    dies_and_is_followed_late("write_on", WORK_LARGE);
+    dies_and_is_followed_late("compute_on", 0);
 }
 
 CREW_TESTS(scene_roles,
