@@ -12,6 +12,7 @@
  *   - none: all is fill.
  * Nobody is waited for. A version that is given up is built the same way with
  * no fragments, so that names predicted by others come to be all the same.
+ * What is asked of the base was got before, level by level (gather.c).
  */
 #include "tree/tree.h"
 
@@ -19,6 +20,7 @@
 #include "base/checked.h"
 #include "base/room.h"
 #include "base/sys.h"
+#include "tree/gather.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -33,6 +35,7 @@ typedef struct under {
     uint64_t label; /* 0: nothing */
     int stored;     /* its level; may be below where we are */
     const pyri_flat *flat; /* it is (part of) this; else NULL */
+    const pyri_gathered *got; /* where it was gathered; NULL: nowhere */
 } under;
 
 /* Some of the sheets, in job.at. */
@@ -51,6 +54,7 @@ enum { FEW_RUNS = 8 };
 
 typedef struct job {
     pyri_build *b;
+    const pyri_gather *gather;
     near *rivals; /* a row of nrivals for each level */
     uint32_t *runs; /* indices of runs, as a stack */
     size_t nruns, runs_room;
@@ -336,13 +340,14 @@ filter(job *j, const near *row, size_t n, const pyri_box *box, near *below,
 /* An entry of the base that was made when the child was in flight: by now the
  * child is there and may know what its parent did not. */
 static int
-heal(job *j, const uint64_t *pos, pyri_entry *e)
+heal(job *j, under base, unsigned slot, const uint64_t *pos, pyri_entry *e)
 {
     pyri_node node;
-    const pyri_tree *base = j->b->base;
-    int err = pyri_tree_get(base, e->about.label, e->level, pos, &node);
+    const pyri_gathered *got = pyri_gather_kid(j->gather, base.got, slot);
+    int err = pyri_gather_get(j->gather, got, e->about.label, e->level, pos,
+                              &node);
     if (err == 0)
-        err = pyri_node_about(&node, base->type, &e->about);
+        err = pyri_node_about(&node, j->b->base->type, &e->about);
     if (err < 0) /* damage there is no reason to fail here */
         e->about.known = e->about.digested = false;
     return err == PYR_ECORRUPT ? 0 : err;
@@ -372,13 +377,13 @@ other_child(job *j, int level, const uint64_t *pos, const pyri_rival *rival,
     if (node && node->slots >> slot & 1) {
         int err = pyri_node_entry(node, slot, j->b->base->type, e);
         if (err == 0 && !e->lost && !(e->about.known && e->about.digested))
-            err = heal(j, pos, e);
+            err = heal(j, base, slot, pos, e);
         return err;
     }
     if (!node && base.label && slot == 0) {
         e->level = base.stored;
         e->about = (pyri_about){.label = base.label};
-        return heal(j, pos, e);
+        return heal(j, base, slot, pos, e);
     }
     *there = false;
     return 0;
@@ -419,7 +424,7 @@ sum_fill(job *j, sum *s, const pyri_box *domain)
 
 /* What the base has for a child; `flat` is memory, if that is needed. */
 static int
-base_child(const pyri_node *node, under base, unsigned slot, int ndim,
+base_child(const job *j, const pyri_node *node, under base, unsigned slot,
            const pyri_box *domain, pyri_flat *flat, under *out)
 {
     pyri_box region;
@@ -431,11 +436,15 @@ base_child(const pyri_node *node, under base, unsigned slot, int ndim,
         *out = (under){.label = flat->label, .flat = flat};
         return 0;
     }
-    if (node && node->slots >> slot & 1)
+    if (node && node->slots >> slot & 1) {
+        out->got = pyri_gather_kid(j->gather, base.got, slot);
         return pyri_node_child(node, slot, &out->label, &out->stored);
-    if (base.flat ? pyri_flat_region(base.flat, ndim, domain, &region)
+    }
+    if (base.flat ? pyri_flat_region(base.flat, j->b->grid->ndim, domain,
+                                     &region)
                   : !node && slot == 0)
-        *out = base;
+        *out = (under){base.label, base.stored, base.flat,
+                       pyri_gather_kid(j->gather, base.got, slot)};
     return 0;
 }
 
@@ -467,7 +476,8 @@ build_node(job *j, int level, const uint64_t *pos, pyri_touch *touches,
 
     pyri_summary_init(&s.about.summary);
     if (base.label && !base.flat && base.stored == level) {
-        err = pyri_tree_get(b->base, base.label, level, pos, &stored);
+        err = pyri_gather_get(j->gather, base.got, base.label, level, pos,
+                              &stored);
         lost = err == PYR_ECORRUPT && b->tolerant;
         if (err < 0 && !lost)
             return err;
@@ -495,7 +505,7 @@ build_node(job *j, int level, const uint64_t *pos, pyri_touch *touches,
         while (done + here < n &&
                pyri_grid_slot(touches[done + here].code, level) == slot)
             here++;
-        if (!lost && (err = base_child(node, base, slot, g->ndim, &domain,
+        if (!lost && (err = base_child(j, node, base, slot, &domain,
                                        &base_flat, &base_here)) < 0 &&
             !b->tolerant)
             return err;
@@ -551,36 +561,53 @@ build_node(job *j, int level, const uint64_t *pos, pyri_touch *touches,
     return end_node(j);
 }
 
-int
-pyri_build_run(pyri_build *b)
+static void
+sort_touches(pyri_build *b)
 {
-    job j = {.b = b};
-    pyri_entry root;
-    uint64_t pos[PYR_MAX_DIMS] = {0};
-    size_t rows = (size_t)b->grid->levels + 2;
-    int err;
     for (size_t i = 0; i < b->ntouches; i++)
         pyri_grid_code(b->grid, b->touches[i].pos, b->touches[i].code);
     if (b->ntouches)
         qsort(b->touches, b->ntouches, sizeof *b->touches, compare);
-    j.rivals = pyri_sys_calloc(rows * (b->nrivals + 1), sizeof *j.rivals);
-    if (!j.rivals)
+}
+
+/* At the root all rivals and all sheets are near. */
+static int
+begin_job(job *j)
+{
+    const pyri_build *b = j->b;
+    size_t rows = (size_t)b->grid->levels + 2;
+    j->rivals = pyri_sys_calloc(rows * (b->nrivals + 1), sizeof *j->rivals);
+    if (!j->rivals ||
+        !pyri_room(&j->at, &j->at_room, b->nsheets, sizeof *j->at))
         return pyri_fail_nomem("the nodes of a version");
     for (size_t i = 0; i < b->nrivals; i++)
-        j.rivals[i] = (near){&b->rivals[i], 0, ALL};
-    if (!pyri_room(&j.at, &j.at_room, b->nsheets, sizeof *j.at)) {
-        free(j.rivals);
-        return pyri_fail_nomem("the nodes of a version");
-    }
-    for (; j.nat < b->nsheets; j.nat++)
-        j.at[j.nat] = (uint32_t)j.nat;
-    under base = {b->base->root, b->base->root_level, NULL};
-    err = build_node(&j, b->grid->levels, pos, b->touches, b->ntouches,
-                     (some){0, j.nat}, base, j.rivals, b->nrivals, &root);
+        j->rivals[i] = (near){&b->rivals[i], 0, ALL};
+    for (; j->nat < b->nsheets; j->nat++)
+        j->at[j->nat] = (uint32_t)j->nat;
+    return 0;
+}
+
+int
+pyri_build_run(pyri_build *b)
+{
+    pyri_gather gather;
+    job j = {.b = b, .gather = &gather};
+    pyri_entry root;
+    uint64_t pos[PYR_MAX_DIMS] = {0};
+    sort_touches(b);
+    int err = pyri_gather_run(&gather, b);
+    if (err == 0)
+        err = begin_job(&j);
+    under base = {b->base->root, b->base->root_level, NULL,
+                  pyri_gather_root(&gather)};
+    if (err == 0)
+        err = build_node(&j, b->grid->levels, pos, b->touches, b->ntouches,
+                         (some){0, j.nat}, base, j.rivals, b->nrivals, &root);
     if (err == 0)
         err = hand_over(&j);
     if (err == 0)
         b->root = root.about;
+    pyri_gather_fini(&gather);
     free(j.placed);
     free(j.rivals);
     free(j.runs);

@@ -36,7 +36,7 @@
 
 #include <string.h>
 
-enum { LOST = 4, FLAT = 8 };
+enum { KNOWN = 1 | 2, LOST = 4, FLAT = 8 };
 
 size_t
 pyri_node_key(uint64_t array, uint64_t label, int level, int ndim,
@@ -256,6 +256,17 @@ pyri_node_child(const pyri_node *node, unsigned slot, uint64_t *label,
     *label = pyri_load64(at + 8);
     *level = at[1];
     return at[0] & LOST ? damaged("a child of it was lost to damage") : 0;
+}
+
+unsigned
+pyri_node_unknown(const pyri_node *node)
+{
+    const uint8_t *at = node->bytes + NODE_HEAD;
+    unsigned unknown = 0;
+    for (unsigned left = node->slots; left; left &= left - 1, at += NODE_ENTRY)
+        if ((at[0] & (KNOWN | LOST | FLAT)) < KNOWN)
+            unknown |= left & -left;
+    return unknown;
 }
 
 int

@@ -107,6 +107,9 @@ int pyri_node_child(const pyri_node *node, unsigned slot, uint64_t *label,
                      int *level);
 int pyri_node_entry(const pyri_node *node, unsigned slot, pyr_type type,
                     pyri_entry *out);
+/* Bitmap of the children that are nodes, not lost, and whose summary or digest
+ * it does not know. */
+unsigned pyri_node_unknown(const pyri_node *node);
 /* True, and the value, if the child's cells are all the same: `count` of
  * them. */
 bool pyri_node_same(const pyri_node *node, unsigned slot, uint64_t *bits,
