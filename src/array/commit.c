@@ -128,14 +128,14 @@ hides_all(const making *m, const pyri_painted *p, const pyri_box *shown)
  * `floor`). If it has another one now, a blob of the old leaf may be needed
  * by no version in between, and go when those before are forgotten: what a
  * leaf names must be its own, or named by the version just before it. A fold
- * is its own; it may stay if that is so of all that is left below it.
+ * that prepare.c put is its own; it may stay if that is so of all that is left
+ * below it. (A leaf may also have one on top that another one put.)
  */
 static bool
-may_stay(const making *m, const pyri_painted *p, const pyri_chain *now)
+may_stay(const pyri_painted *p, const pyri_chain *now)
 {
-    if (p->nfloor == 0 || !p->floor[0].fold ||
-        p->floor[0].version != m->d->seen)
-        return false; /* nothing was folded: nothing is won */
+    if (p->nfloor == 0 || !p->folded)
+        return false; /* it is not trusted, or nothing is won */
     for (int i = 1; i < p->nfloor; i++) {
         const pyri_frag *f = &p->floor[i];
         bool named = f->kind == PYRI_FRAG_SAME;
@@ -187,7 +187,7 @@ leaf_on_base(making *m, const pyri_painted *p, uint64_t base,
         if (err == 0)
             err = pyri_chain_load(&below, &m->base.tree, p->pos, &node, NULL,
                                   0);
-        if (err == 0 && may_stay(m, p, &below))
+        if (err == 0 && may_stay(p, &below))
             keep_newer(&below, m->d->seen);
         else
             bare.nfloor = 0;
@@ -271,7 +271,7 @@ make_leaf(void *ctx, const pyri_touch *touch, uint64_t prev, uint64_t base,
     pyri_chain none = {0};
     pyri_painted bare = *p;
     leaf->prev = prev;
-    if (!may_stay(m, p, &none))
+    if (!may_stay(p, &none))
         bare.nfloor = 0;
     return stack(m, &bare, &none, leaf);
 }

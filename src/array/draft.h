@@ -35,6 +35,7 @@ typedef struct pyri_painted {
     pyri_frag *floor;    /* the chunk as of the snapshot seen, maybe folded;
                             heap */
     int nfloor;
+    bool folded;         /* the first of it is a fold that was put for this */
 } pyri_painted;
 
 /* What a version brings along that is a copy of another one. */

@@ -9,10 +9,11 @@
  *
  * New blobs are put, and what will be stored is written down, while others
  * read and write. Then comes one step in which nobody completes a version:
- * chunks that have other leaves by now are left out, and looked at again after
- * it; the others get their new leaves, and old blobs go. Versions that are
- * being made at that moment are refused by the engine and made again on the
- * new leaves (commit.c). Readers see what they saw.
+ * chunks that have other leaves by now, or all if anything was folded since,
+ * are left out, and looked at again after it; the others get their new leaves,
+ * and old blobs go. Versions that are being made at that moment are refused by
+ * the engine and made again on the new leaves (commit.c). Readers see what they
+ * saw.
  */
 #include "array/fold.h"
 
@@ -210,17 +211,23 @@ check_flights(folder *x, pyri_reader *r, pyri_fold_plan *p, uint64_t array)
     return err;
 }
 
-/* Has the chunk the leaves that it had? */
+/* Has the chunk the leaves that it had? If nothing was folded since, what is in
+ * them is what was. */
 static int
 check_plan(folder *x, pyri_reader *r, pyri_fold_plan *p)
 {
+    uint64_t folds = 0;
+    int err = pyri_folds(p->draft.array, r, &folds);
+    p->stale = folds != p->folds;
+    if (err < 0 || p->stale)
+        return err;
     pyri_carriers now = {.family = x->f->family,
                          .reader = r,
                          .from = p->from,
                          .pos = p->pos,
                          .sought = &p->first,
                          .limit = SIZE_MAX};
-    int err = pyri_carriers_find(&now);
+    err = pyri_carriers_find(&now);
     p->stale = now.n != p->ncarriers;
     for (size_t i = 0; i < now.n && err == 0 && !p->stale; i++)
         p->stale = now.list[i].name.owner != p->carriers[i].name.owner ||
@@ -358,6 +365,8 @@ plan_chunk(folder *x, const pyri_fold_target *t, const uint64_t *pos,
 {
     pyri_fold_plan *p = &x->plans[x->nplans];
     int err = pyri_fold_plan_make(p, x->f->family, t, pos);
+    if (err == 0 && p->nnodes)
+        err = pyri_folds(t->snap.array, x->r, &p->folds);
     p->tries = tries;
     if (err < 0 || p->nnodes == 0) {
         pyri_fold_plan_fini(p, false);

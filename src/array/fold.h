@@ -139,6 +139,7 @@ typedef struct pyri_fold_plan {
     pyri_blob *gone;
     size_t ngone;
     int64_t saved; /* bytes of leaves and new blobs */
+    uint64_t folds; /* of the family, when it was made */
     unsigned tries;
     bool stale; /* others wrote there meanwhile */
 } pyri_fold_plan;

@@ -282,7 +282,9 @@ keep_or_fold(pyri_draft *d, const change *c, bool summable, pyri_painted *p)
     for (int i = folds; i < n; i++)
         p->floor[i] = old->links[m + i - folds].frag;
     p->nfloor = n;
-    return folds ? write_fold(d, c, &bounds, summable, p) : 0;
+    int err = folds ? write_fold(d, c, &bounds, summable, p) : 0;
+    p->folded = folds && err == 0;
+    return err;
 }
 
 /* --- preparing ----------------------------------------------------------- */

@@ -10,7 +10,8 @@
  *   - a clone begins with it that has not forgotten it;
  *   - a writer in flight began when it was the newest, or before: that writer
  *     may be reading it.
- * Readers need no such care: the engine lets them see what they saw.
+ * Readers need no such care: the engine lets them see what they saw. Versions
+ * of writers that died are completed first, in all arrays.
  */
 #include "array/fold.h"
 
@@ -223,7 +224,7 @@ ask_clone(void *ctx, uint64_t clone, uint64_t label)
     int err = pyri_family_array(&h->x->family, clone, &a);
     if (err == 0)
         err = pyri_array_is_gone(a, h->x->r, &gone);
-    if (err == 0 && gone && (err = pyri_resolve(a)) == 0)
+    if (err == 0 && gone)
         err = oldest_in_use(h->x->e, clone, &used);
     h->held |= !gone || used <= label;
     return err;
@@ -320,10 +321,7 @@ begin_array(reclaiming *x, uint64_t array)
     if (err < 0)
         return err;
     x->ndim = a->schema.ndim;
-    if (x->folds &&
-        (err = pyri_unfolded_begin(&x->unfolded, x->e, array)) < 0)
-        return err;
-    return pyri_resolve(a);
+    return x->folds ? pyri_unfolded_begin(&x->unfolded, x->e, array) : 0;
 }
 
 /* Fold what was noted so far, as versions are now. */
@@ -358,6 +356,35 @@ reclaim_all(reclaiming *x, const doomed *d, const pyr_progress *progress)
 }
 
 static int
+note_name(void *ctx, const char *name)
+{
+    pyri_buf_add(ctx, name, strlen(name) + 1);
+    return 0;
+}
+
+/* Nobody may ever write there again, and what they stored would stay. An array
+ * whose record is damaged is for verify to tell of. */
+static int
+resolve_everywhere(pyri_engine *e)
+{
+    pyri_buf names = {0};
+    int err = pyri_array_list(e, note_name, &names);
+    if (err == 0)
+        err = pyri_buf_check(&names, "a list of arrays");
+    const char *name = (const char *)names.data, *end = name + names.size;
+    for (; err == 0 && name < end; name += strlen(name) + 1) {
+        pyri_array *a;
+        if ((err = pyri_array_open(e, name, &a)) == 0)
+            err = pyri_resolve(a);
+        else if (err == PYR_ECORRUPT)
+            err = 0;
+        pyri_array_close(a);
+    }
+    pyri_buf_fini(&names);
+    return err;
+}
+
+static int
 list_doomed(pyri_engine *e, doomed *d)
 {
     pyri_reader *r;
@@ -381,7 +408,7 @@ pyri_reclaim(pyri_engine *e, const pyr_progress *progress, pyr_reclaimed *out)
     int err = pyri_engine_begin_upkeep(e);
     if (err < 0)
         return err;
-    if (x.folds)
+    if ((err = resolve_everywhere(e)) == 0 && x.folds)
         err = pyri_unfolded_find(&x.unfolded, e);
     if (err == 0 && (err = list_doomed(e, &d)) == 0)
         err = reclaim_all(&x, &d, progress);

@@ -13,7 +13,10 @@
 #include "array/chain.h"
 #include "array/reached.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
+
+enum { PYRI_READ_LOCKS = 16 };
 
 /* An array of the store. */
 typedef struct pyri_kin {
@@ -39,8 +42,16 @@ typedef struct pyri_leaf_job {
     pyri_node node;
     uint64_t pos[PYR_MAX_DIMS];
     uint64_t fresh; /* bits: fragments not looked at yet; those past 64 are */
+    bool placed;
+    uint64_t place[2]; /* of the first of them that is a blob */
     bool suspect;   /* set: something is wrong */
 } pyri_leaf_job;
+
+/* The turns in which leaves are looked at: by where their first blob is. */
+typedef struct pyri_turn {
+    uint64_t place[2]; /* a reference */
+    size_t job;
+} pyri_turn;
 
 /* A node to be stored anew. */
 typedef struct pyri_amendment {
@@ -65,7 +76,11 @@ typedef struct pyri_verifier {
     pyri_leaf_job *jobs;
     size_t njobs, job_room;
     uint64_t job_bytes;
-    atomic_size_t next_job;
+    pyri_turn *turns; /* as many as jobs */
+    size_t turn_room;
+    atomic_size_t next_turn;
+    bool in_order; /* with these locks; the first one is for taking a turn */
+    pthread_mutex_t turn_lock, read_locks[PYRI_READ_LOCKS];
 
     /* repairing */
     bool repairing;

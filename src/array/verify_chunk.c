@@ -6,6 +6,11 @@
  * own. Such a reader began later than the walk: what has gone meanwhile it does
  * not see. So threads only raise suspicion; a leaf under suspicion is looked at
  * again through the reader of the walk, and what that finds is reported.
+ *
+ * They take turns in the order of what is read, not in that of the walk, and
+ * each reads before the next one does: so files are read from one end to the
+ * other, which the system notices, and the device is at work while cells are
+ * looked at.
  */
 #include "array/verifier.h"
 
@@ -19,7 +24,9 @@
 
 enum {
     BATCH_LEAVES = 8192,
-    BATCH_BYTES = 256 << 20 /* that are read before progress is told */
+    MOST_COPIED = 64 << 20,
+    BATCH_BYTES = 256 << 20, /* that are read before progress is told */
+    LARGE_BYTES = 64 << 10   /* of a leaf; worth to be read in order */
 };
 
 /* One thread at work; with `loud`, what it finds is reported. */
@@ -27,8 +34,9 @@ typedef struct lane {
     pyri_verifier *v;
     pyri_reader *reader;
     bool loud;
+    pthread_mutex_t *reading; /* held until it has read, or NULL */
     pyri_chain chain;
-    pyri_buf room;
+    pyri_buf blob, room;
     pyri_fetcher fetcher;
 } lane;
 
@@ -53,24 +61,109 @@ after(lane *l, pyri_leaf_job *job, const pyri_box *box, int err)
     return pyri_is_harm(err) ? found(l, job, box) : err;
 }
 
-/* --- fragments ----------------------------------------------------------- */
+/* --- turns --------------------------------------------------------------- */
 
 static int
-get_blob(lane *l, const pyri_frag *f, bool whole, pyri_blob_get gets[2])
+by_place(const void *a, const void *b)
+{
+    const pyri_turn *x = a, *y = b;
+    for (int i = 0; i < 2; i++)
+        if (x->place[i] != y->place[i])
+            return x->place[i] < y->place[i] ? -1 : 1;
+    return 0;
+}
+
+static int
+begin_turns(pyri_verifier *v)
+{
+    if (!pyri_room(&v->turns, &v->turn_room, v->njobs, sizeof *v->turns))
+        return pyri_fail_nomem("a list of chunks");
+    for (size_t i = 0; i < v->njobs; i++) {
+        const pyri_leaf_job *job = &v->jobs[i];
+        v->turns[i] = (pyri_turn){{job->place[0], job->place[1]}, i};
+    }
+    if (v->deep && v->njobs > 1)
+        qsort(v->turns, v->njobs, sizeof *v->turns, by_place);
+    v->in_order = v->deep && v->job_bytes / LARGE_BYTES >= v->njobs;
+    atomic_store(&v->next_turn, 0);
+    pthread_mutex_init(&v->turn_lock, NULL);
+    for (int i = 0; i < PYRI_READ_LOCKS; i++)
+        pthread_mutex_init(&v->read_locks[i], NULL);
+    return 0;
+}
+
+static void
+end_turns(pyri_verifier *v)
+{
+    for (int i = 0; i < PYRI_READ_LOCKS; i++)
+        pthread_mutex_destroy(&v->read_locks[i]);
+    pthread_mutex_destroy(&v->turn_lock);
+}
+
+/* Who takes a turn reads its first blob before anyone else reads of that
+ * segment: then the system sees it read from one end to the other, and reads
+ * ahead. The rest is done while others read. Where blobs are small that is not
+ * worth the locks. */
+static bool
+take_turn(lane *l, size_t *turn)
+{
+    pyri_verifier *v = l->v;
+    if (!v->in_order) {
+        *turn = atomic_fetch_add(&v->next_turn, 1);
+        return *turn < v->njobs;
+    }
+    pthread_mutex_lock(&v->turn_lock);
+    *turn = atomic_fetch_add(&v->next_turn, 1);
+    if (*turn < v->njobs) {
+        l->reading = &v->read_locks[v->turns[*turn].place[0] % PYRI_READ_LOCKS];
+        pthread_mutex_lock(l->reading);
+    }
+    pthread_mutex_unlock(&v->turn_lock);
+    return *turn < v->njobs;
+}
+
+static void
+let_others_read(lane *l)
+{
+    if (l->reading)
+        pthread_mutex_unlock(l->reading);
+    l->reading = NULL;
+}
+
+/* --- fragments ----------------------------------------------------------- */
+
+/* All of a blob. */
+static int
+get_whole(lane *l, const pyri_frag *f, const uint8_t **head,
+          const uint8_t **payload)
+{
+    pyri_blob_get get = {.ref = {f->ref[0], f->ref[1]},
+                         .size = pyri_frag_blob_size(f),
+                         .cold = true};
+    pyri_buf_reset(&l->blob);
+    if (get.size <= MOST_COPIED) /* it may be a lie */
+        get.room = pyri_buf_extend(&l->blob, (size_t)get.size);
+    int err = pyri_buf_check(&l->blob, "a fragment");
+    if (err == 0)
+        err = pyri_engine_get_blobs(l->v->e, l->reader, &get, 1);
+    let_others_read(l);
+    if (err < 0)
+        return err;
+    *head = get.data;
+    *payload = get.data + pyri_frag_head_size(f);
+    return 0;
+}
+
+/* Is it what the leaf says it is, and is its last byte there? */
+static int
+check_ends(lane *l, const pyri_frag *f)
 {
     pyri_ref ref = {f->ref[0], f->ref[1]};
-    uint64_t head = pyri_frag_head_size(f);
-    gets[0] = (pyri_blob_get){.ref = ref, .size = head};
-    gets[1] = (pyri_blob_get){
-        .ref = ref, .offset = head, .size = f->stored};
-    if (whole)
-        return pyri_engine_get_blobs(l->v->e, l->reader, gets, 2);
-    int err = pyri_engine_get_blobs(l->v->e, l->reader, gets, 1);
-    if (err < 0) /* is its last byte there? */
-        return err;
-    gets[1].offset = head + f->stored - 1;
-    gets[1].size = 1;
-    return pyri_engine_get_blobs(l->v->e, l->reader, gets + 1, 1);
+    uint64_t size = pyri_frag_blob_size(f);
+    pyri_blob_get gets[2] = {{.ref = ref, .size = pyri_frag_head_size(f)},
+                             {.ref = ref, .offset = size - 1, .size = 1}};
+    int err = pyri_engine_get_blobs(l->v->e, l->reader, gets, 2);
+    return err < 0 ? err : pyri_frag_check_head(f, gets[0].data);
 }
 
 static int
@@ -79,7 +172,7 @@ check_frag(lane *l, const pyri_leaf_job *job, const pyri_frag *f,
 {
     const pyri_array *a = job->view->kin->array;
     size_t cell = pyri_type_size(a->schema.type);
-    pyri_blob_get gets[2];
+    const uint8_t *head, *payload;
     if (f->version > job->node.label)
         return pyri_fail(PYR_ECORRUPT, "a fragment is newer than its leaf");
     if (f->kind == PYRI_FRAG_SAME)
@@ -87,13 +180,12 @@ check_frag(lane *l, const pyri_leaf_job *job, const pyri_frag *f,
     if (f->kind == PYRI_FRAG_PLAIN && !f->masked &&
         f->stored != pyri_box_cells(a->schema.ndim, &f->box) * cell)
         return pyri_fail(PYR_ECORRUPT, "a fragment has the wrong size");
-    int err = get_blob(l, f, l->v->deep, gets);
-    if (err < 0)
-        return err;
     if (!l->v->deep)
-        return pyri_frag_check_head(f, gets[0].data);
-    return pyri_frag_check(f, &a->style, gets[0].data, gets[1].data, &l->room,
-                           sum);
+        return check_ends(l, f);
+    int err = get_whole(l, f, &head, &payload);
+    return err < 0 ? err
+                   : pyri_frag_check(f, &a->style, head, payload, &l->room,
+                                     sum);
 }
 
 /* --- cells and summary --------------------------------------------------- */
@@ -241,6 +333,7 @@ fini(lane *l)
 {
     pyri_chain_fini(&l->chain);
     pyri_fetcher_fini(&l->fetcher);
+    pyri_buf_fini(&l->blob);
     pyri_buf_fini(&l->room);
 }
 
@@ -254,10 +347,11 @@ run_lane(void *ctx, size_t i, unsigned worker)
     (void)i, (void)worker;
     int err = pyri_engine_begin(v->e, &l.reader);
     while (err == 0) {
-        size_t at = atomic_fetch_add(&v->next_job, 1);
-        if (at >= v->njobs)
+        size_t turn;
+        if (!take_turn(&l, &turn))
             break;
-        err = check(&l, &v->jobs[at]);
+        err = check(&l, &v->jobs[v->turns[turn].job]);
+        let_others_read(&l);
     }
     fini(&l);
     pyri_engine_end(v->e, l.reader);
@@ -301,10 +395,11 @@ pyri_view_leave(pyri_view *view)
 int
 pyri_verify_flush(pyri_verifier *v)
 {
-    int err = 0;
-    atomic_store(&v->next_job, 0);
-    if (v->njobs)
+    int err = v->njobs ? begin_turns(v) : 0;
+    if (err == 0 && v->njobs) {
         err = pyri_pool_run(lanes_of(v), run_lane, v);
+        end_turns(v);
+    }
     if (err == 0)
         err = look_again(v);
     for (size_t i = 0; i < v->njobs; i++)
@@ -321,7 +416,8 @@ pyri_verify_flush(pyri_verifier *v)
 /* --- noting a leaf ------------------------------------------------------- */
 
 static int
-reach_blob(pyri_verifier *v, const pyri_frag *f, bool *fresh)
+reach_blob(pyri_verifier *v, pyri_leaf_job *job, const pyri_frag *f,
+           bool *fresh)
 {
     uint64_t name[3] = {f->ref[0], f->ref[1], pyri_frag_blob_size(f)};
     int err = pyri_reached_add(&v->blobs, name, sizeof name, fresh);
@@ -332,6 +428,9 @@ reach_blob(pyri_verifier *v, const pyri_frag *f, bool *fresh)
                      : v->deep    ? pyri_frag_blob_size(f)
                                   : pyri_frag_head_size(f);
     v->job_bytes += pyri_frag_blob_size(f);
+    if (!job->placed)
+        memcpy(job->place, f->ref, sizeof job->place);
+    job->placed = true;
     return 0;
 }
 
@@ -348,7 +447,7 @@ reach_blobs(pyri_verifier *v, pyri_leaf_job *job)
         pyri_frag f;
         bool fresh = true;
         if ((err = pyri_leaf_next(&w, &f)) == 0 && f.kind != PYRI_FRAG_SAME)
-            err = reach_blob(v, &f, &fresh);
+            err = reach_blob(v, job, &f, &fresh);
         if (err == 0 && fresh && i < 64)
             job->fresh |= UINT64_C(1) << i;
     }

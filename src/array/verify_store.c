@@ -522,6 +522,7 @@ pyri_verifier_fini(pyri_verifier *v)
     pyri_buf_fini(&v->bytes);
     free(v->kin);
     free(v->jobs);
+    free(v->turns);
     free(v->amended);
 }
 

@@ -62,6 +62,7 @@
 #define pyri_sys_readdir readdir
 #define pyri_sys_stat stat
 #define pyri_sys_fstat fstat
+#define pyri_sys_lseek lseek
 #define pyri_sys_fstatat fstatat
 #define pyri_sys_statvfs statvfs
 #define pyri_sys_fstatvfs fstatvfs
@@ -72,6 +73,7 @@
 #define pyri_sys_fcntl fcntl
 #define pyri_sys_mmap mmap
 #define pyri_sys_madvise madvise
+#define pyri_sys_mincore mincore
 
 #else
 

@@ -122,7 +122,9 @@ typedef struct pyri_blob_put {
 
 /*
  * A range of a blob. `size` bytes at `data` are a view; or, if the caller lends
- * `room` for them and the engine finds that cheaper, a copy in it. With
+ * `room` for them and the engine finds that cheaper, a copy in it. With `cold`
+ * the room is for what has to come from a device: it is read, as a file is from
+ * one end to the other, and what is in memory already is shown. With
  * `later` nothing need be read yet: the caller looks only at pages that were
  * `seen`, and gets others again with room for them. An engine that has read all
  * of it nevertheless clears `later`.
@@ -137,6 +139,7 @@ typedef struct pyri_blob_get {
     pyri_ref ref;
     uint64_t offset, size;
     uint8_t *room; /* or NULL */
+    bool cold;
     bool later;
     const uint8_t *data;
     _Atomic uint64_t *seen;
@@ -160,6 +163,7 @@ typedef struct pyri_take {
 /* A version that is in flight: taken, not published. */
 typedef struct pyri_flight {
     uint64_t version;
+    /* These two are not told when a version is taken. */
     bool complete;        /* all is stored, waits for those before it */
     bool dead;            /* not complete, and its writer is gone or silent
                              for longer than its lease */

@@ -4,8 +4,21 @@
  */
 #include "keep/crowd.h"
 #include "keep/ledger.h"
+#include "support/last_write.h"
+
+#include <stdlib.h>
 
 enum { SLOTS = 6 };
+
+/* In the environment of children: one commit of theirs in so many is the last. */
+#define IN_COMMIT "CROWD_DIES_IN_COMMIT"
+
+static void __attribute__((constructor))
+read_chance(void)
+{
+    const char *text = getenv(IN_COMMIT);
+    die_in_commit = text ? (unsigned)strtoul(text, NULL, 10) : 0;
+}
 
 typedef struct crowd {
     place p;
@@ -38,7 +51,7 @@ fill_slot(crowd *c, int i)
         point = c->writer_point;
     if (strcmp(j.role, "reclaim") == 0)
         point = c->reclaim_point;
-    c->armed[i] = point != NULL;
+    c->armed[i] = point || getenv(IN_COMMIT);
     c->pid[i] = point ? start_at(point, "kill", (int)rng_from(&c->r, 1, 12), &j)
                       : start(NULL, &j);
 }
@@ -101,6 +114,7 @@ static void
 settle_and_check(crowd *c)
 {
     pyr_reclaimed gone;
+    unsetenv(IN_COMMIT);
     others_can_write(&c->p); /* resolves the dead */
     chronicle(&c->p);
     OK(pyr_forget(c->p.array, 0, PYR_LATEST, 30, 0, NULL));
@@ -159,6 +173,19 @@ anyone_may_be_killed_at_any_time(void)
         one_crowd(sample, true, sample % 3 == 0, NULL, NULL, 2 * jobs());
 }
 
+/* When all of it is done, but readers do not see it yet. Only LMDB knows such a
+ * moment. */
+static void
+anyone_may_be_killed_in_its_commit(void)
+{
+    int rounds = getenv("PYR_TEST_STORE") ? 0 : (int)by_scale(2, 4, 60);
+    for (int i = 0; i < rounds; i++) {
+        REQUIRE(setenv(IN_COMMIT, i % 2 ? "10" : "40", 1) == 0);
+        one_crowd(i % 4 / 2 ? WORK_LARGE : 2, true, false, NULL, NULL,
+                  4 * jobs());
+    }
+}
+
 static void
 a_reclaimer_may_be_killed_at_every_point(void)
 {
@@ -181,5 +208,6 @@ a_writer_may_be_killed_at_every_point(void)
 CREW_TESTS(crowd_roles, T(versions_that_are_kept_stay_right_and_others_go),
            T(clones_hold_what_they_began_with),
            T(anyone_may_be_killed_at_any_time),
+           T(anyone_may_be_killed_in_its_commit),
            T(a_reclaimer_may_be_killed_at_every_point),
            T(a_writer_may_be_killed_at_every_point))

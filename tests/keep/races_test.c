@@ -148,6 +148,53 @@ a_fold_below_a_version_in_flight_is_kept(void)
     }
 }
 
+static int
+write_all(void *ctx)
+{
+    writer *w = ctx;
+    static uint32_t cells[CELLS];
+    for (uint64_t i = 0; i < CELLS; i++)
+        cells[i] = (uint32_t)i + 1;
+    return pyr_write(w->array, &(uint64_t){0}, &(uint64_t){CELLS}, cells,
+                     &w->version);
+}
+
+static int
+write_and_go(void *ctx)
+{
+    writer *w = ctx;
+    uint32_t cells[2] = {(uint32_t)w->at + 1, (uint32_t)w->at + 2};
+    pyr_part part = {.offset = &w->at, .size = &(uint64_t){2}, .buf = cells};
+    return pyr_write_list(w->array, &part, 1,
+                          &(pyr_write_options){.flags = PYR_WRITE_NOWAIT},
+                          &w->version);
+}
+
+/* Reclaiming has put it, into the newest snapshot. Who saw it there lies on a
+ * version in flight that hides it, so that nobody in between needs it. */
+static void
+the_fold_of_another_is_not_taken_along(void)
+{
+    stage s;
+    writer over = {.at = 0}, last = {.at = 1000};
+    pyr_reclaimed gone;
+    open_stage(&s);
+    over.array = last.array = s.array;
+    pyr_version newest = write_many(&s, 0, 8);
+    OK(pyr_forget(s.array, 0, PYR_LATEST, 1, 0, NULL));
+    OK(pyr_reclaim(s.store, NULL, &gone));
+    CHECK(gone.folded > 0 || !tmp_is_path(s.url)); /* nobody folds there */
+    halt_begin(&last.at_point, "write.synced", write_and_go, &last);
+    halt_begin(&over.at_point, "write.taken", write_all, &over);
+    halt_end(&last.at_point);
+    halt_end(&over.at_point);
+    CHECK(over.version == newest + 1 && last.version == newest + 2);
+    forget_one(&s, newest);
+    check_cells(&s, last.version, 8, &last.at, 1);
+    ledger_check(s.store);
+    close_stage(&s);
+}
+
 /* --- tags and clones beside it ------------------------------------------- */
 
 typedef struct naming {
@@ -229,4 +276,5 @@ a_version_that_got_a_tag_or_a_clone_is_not_lost(void)
 
 TESTS(T(a_fold_is_kept_as_long_as_a_version_lies_on_it),
       T(a_fold_below_a_version_in_flight_is_kept),
+      T(the_fold_of_another_is_not_taken_along),
       T(a_version_that_got_a_tag_or_a_clone_is_not_lost))

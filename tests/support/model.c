@@ -106,6 +106,27 @@ model_fini(model *m)
     *m = (model){0};
 }
 
+static void *
+copy_of(const void *from, size_t size)
+{
+    return from ? memcpy(must(malloc(size + 1)), from, size) : NULL;
+}
+
+void
+model_copy(const model *m, model *out)
+{
+    *out = *m;
+    out->snaps = copy_of(m->snaps, m->n * sizeof *m->snaps);
+    for (size_t v = 0; v < m->n; v++) {
+        model_snap *s = &out->snaps[v];
+        size_t notes = s->ncells * sizeof *s->wrote;
+        s->cells = copy_of(s->cells, s->ncells * m->cell);
+        s->wrote = copy_of(s->wrote, notes);
+        s->wrote_at_most = copy_of(s->wrote_at_most, notes);
+        s->parts = copy_of(s->parts, s->nparts * sizeof *s->parts);
+    }
+}
+
 /* The next version, as the one before it but for the shape. */
 static model_snap *
 follow(model *m, pyr_kind kind, const uint64_t *shape)
@@ -117,6 +138,14 @@ follow(model *m, pyr_kind kind, const uint64_t *shape)
         m->shrank |= s->shape[d] < old->shape[d];
     if (s->ncells == 0)
         return s;
+    if (memcmp(s->shape, old->shape, (size_t)m->ndim * sizeof *old->shape) ==
+        0) {
+        memcpy(s->cells, old->cells, s->ncells * m->cell);
+        memcpy(s->wrote, old->wrote, s->ncells * sizeof *s->wrote);
+        memcpy(s->wrote_at_most, old->wrote_at_most,
+               s->ncells * sizeof *s->wrote);
+        return s;
+    }
     do {
         uint64_t to = place(m->ndim, s->shape, index);
         if (model_inside(m, m->n - 2, index)) {

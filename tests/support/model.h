@@ -56,6 +56,8 @@ bool model_type_is_real(pyr_type type);
 void model_init(model *m, int ndim, const uint64_t *shape, pyr_type type,
                 const void *fill);
 void model_fini(model *m);
+/* Another one like it. */
+void model_copy(const model *m, model *out);
 
 /* Each makes the next version. */
 void model_write(model *m, const pyr_part *parts, size_t n);

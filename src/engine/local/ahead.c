@@ -2,10 +2,12 @@
  * engine/local/ahead.c - room in metadata before it is needed.
  *
  * Where commits are synced, a file that grows makes each of them wait for the
- * journal of the file system, which costs far more than the bytes. So zeros are
- * written beyond the end from time to time: what is then stored there is
- * written over, and the file stays as it is. (Blocks that are only set aside
- * do not help: that they came to be written goes through the journal, too.)
+ * journal of the file system, which costs far more than the bytes. Where they
+ * are not, each new page is a page to make and to map for every process that
+ * reads it, one by one. So zeros are written beyond the end from time to time:
+ * what is then stored there is written over, and the file stays as it is.
+ * (Blocks that are only set aside do not help: that they came to be written
+ * goes through the journal, too.)
  *
  * LMDB does not mind that its file is longer than what it uses. Zeros go beyond
  * the end of the file alone, while a write transaction is held: nobody else
@@ -23,39 +25,38 @@ enum {
     ZEROS = 64 << 10
 };
 
-/* Bytes of the file, beyond what LMDB uses of it. */
+/* Bytes of the file beyond what LMDB uses of it; false: it uses more, or it
+ * ends in the middle of a page. */
 static bool
-look(MDB_env *env, int *fd, uint64_t *size, uint64_t *spare)
+look(MDB_env *env, uint64_t length, uint64_t *spare)
 {
     MDB_envinfo info;
     MDB_stat st;
-    struct stat file;
-    if (mdb_env_info(env, &info) != 0 || mdb_env_stat(env, &st) != 0 ||
-        mdb_env_get_fd(env, fd) != 0 || pyri_sys_fstat(*fd, &file) != 0)
+    if (mdb_env_info(env, &info) != 0 || mdb_env_stat(env, &st) != 0)
         return false;
     uint64_t used = ((uint64_t)info.me_last_pgno + 1) * st.ms_psize;
-    *size = (uint64_t)file.st_size;
-    *spare = *size > used ? *size - used : 0;
-    return *size >= used && *size % st.ms_psize == 0;
+    *spare = length - used;
+    return length >= used && length % st.ms_psize == 0;
 }
 
 void
-pyri_env_ahead(MDB_env *env)
+pyri_env_ahead(MDB_env *env, uint64_t length)
 {
     static const uint8_t zeros[ZEROS];
-    uint64_t size, spare;
-    unsigned flags;
+    uint64_t spare;
     int fd;
-    if (mdb_env_get_flags(env, &flags) != 0 || flags & MDB_NOSYNC ||
-        !look(env, &fd, &size, &spare))
+    if (!look(env, length, &spare))
         return;
-    uint64_t more = pyri_min64(pyri_max64(size / PART, LEAST), MOST) / ZEROS *
-                    ZEROS;
-    if (spare >= more / 2)
+    uint64_t more = pyri_min64(pyri_max64(length / PART, LEAST), MOST) /
+                    ZEROS * ZEROS;
+    if (spare >= more / 2 || mdb_env_get_fd(env, &fd) != 0)
+        return;
+    /* a transaction too large for memory has pages there already */
+    if (pyri_sys_lseek(fd, 0, SEEK_END) != (off_t)length)
         return;
     bool full = false;
     for (uint64_t at = 0; at < more && !full; at += ZEROS)
-        full = pyri_sys_pwrite(fd, zeros, ZEROS, (off_t)(size + at)) != ZEROS;
+        full = pyri_sys_pwrite(fd, zeros, ZEROS, (off_t)(length + at)) != ZEROS;
     if (full) /* it has its say when it matters */
-        pyri_sys_ftruncate(fd, (off_t)size);
+        pyri_sys_ftruncate(fd, (off_t)length);
 }

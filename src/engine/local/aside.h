@@ -7,6 +7,7 @@
 
 #include "engine/local/search.h"
 
+#include <limits.h>
 #include <pthread.h>
 
 enum {
@@ -16,6 +17,8 @@ enum {
 
 typedef struct pyri_aside {
     pyri_pagefile file;
+    char path[PATH_MAX]; /* of the file */
+    const char *remedy;
     const char *names[PYRI_MAX_DATABASES]; /* set when they are opened */
     /* Of writers. LMDB's lock guards these. The thread sanitizer does not see
      * that one; so each passes through ours, when it begins and before it
@@ -24,6 +27,10 @@ typedef struct pyri_aside {
     pyri_guard guard;
     unsigned guarded; /* transactions with it as it is */
     bool free_seen;   /* the lists of free pages were looked at once */
+    uint64_t length;  /* of the file, when the transaction began */
+    bool grows;       /* as planned */
+    struct pyri_turn *turn; /* NULL: nobody else can be there */
+    uint32_t pid;
 } pyri_aside;
 
 #endif

@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 enum {
     MAX_READERS = 8192, /* read transactions at once, in all processes */
@@ -101,8 +102,26 @@ name_file(const char *path, char out[], size_t size)
     snprintf(out, size, "%.40s/data.mdb", last ? last + 1 : path);
 }
 
+/* LMDB has found itself at odds with what a page says, and ends the process
+ * when this returns. To leave it by a jump is no way out: its cursors, some of
+ * them on the stack, would stay in its lists. It asserts before it writes the
+ * page that makes a transaction count, so none of it does. */
+static void
+say_last_word(MDB_env *env, const char *what)
+{
+    const pyri_aside *a = mdb_env_get_userctx(env);
+    char text[PATH_MAX + 1024];
+    int n = snprintf(text, sizeof text,
+                     "pyramid: %s is damaged, and LMDB cannot go on: %s. This "
+                     "process ends. Nothing of what it was about to store is "
+                     "stored, and all that was stored before is as it was. "
+                     "%s\n", a->path, what, a->remedy ? a->remedy : "");
+    if (n > 0 && pyri_sys_write(STDERR_FILENO, text, (size_t)n) < n)
+        return; /* nobody listens */
+}
+
 static int
-begin_aside(MDB_env *env, const char *path)
+begin_aside(MDB_env *env, const pyri_env_plan *plan)
 {
     MDB_envinfo info;
     MDB_stat st;
@@ -110,8 +129,13 @@ begin_aside(MDB_env *env, const char *path)
     if (!a)
         return pyri_fail_nomem("an environment");
     pthread_mutex_init(&a->gate, NULL);
+    a->remedy = plan->remedy;
+    a->pid = (uint32_t)getpid();
+    snprintf(a->path, sizeof a->path, "%s/data.mdb", plan->path);
+    name_file(plan->path, a->file.name, sizeof a->file.name);
     mdb_env_set_userctx(env, a);
-    name_file(path, a->file.name, sizeof a->file.name);
+    a->grows = plan->grows;
+    mdb_env_set_assert(env, say_last_word);
     if (mdb_env_get_fd(env, &a->file.fd) != 0 ||
         mdb_env_stat(env, &st) != 0 || mdb_env_info(env, &info) != 0)
         return pyri_fail(PYR_EIO, "%s: cannot be looked at", a->file.name);
@@ -128,6 +152,13 @@ pyri_env_close(MDB_env *env)
     pyri_pagefile_close(&a->file);
     pthread_mutex_destroy(&a->gate);
     free(a);
+}
+
+void
+pyri_env_take_turns(MDB_env *env, struct pyri_turn *turn)
+{
+    pyri_aside *a = mdb_env_get_userctx(env);
+    a->turn = turn;
 }
 
 /* Is this LMDB's file, as a store has it? Others may be writing to its first
@@ -208,7 +239,7 @@ pyri_env_open(const pyri_env_plan *plan, MDB_env **out)
     int rc = open_once(plan, plan->map_sizes[i], out);
     if (rc != 0)
         return pyri_fail_mdb(rc, "%s", plan->path);
-    if ((err = begin_aside(*out, plan->path)) < 0) {
+    if ((err = begin_aside(*out, plan)) < 0) {
         pyri_env_close(*out);
         *out = NULL;
         return err;

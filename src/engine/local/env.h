@@ -29,6 +29,9 @@ typedef struct pyri_env_plan {
     uint64_t map_sizes[3]; /* address space to reserve; smaller ones are tried
                               when there is none */
     unsigned flags;      /* MDB_*, beside MDB_NOTLS */
+    bool grows;          /* see ahead.c */
+    const char *remedy;  /* what to do if it is damaged, a sentence; lives as
+                            long as the environment */
 } pyri_env_plan;
 
 /*
@@ -39,6 +42,9 @@ typedef struct pyri_env_plan {
  */
 int pyri_env_open(const pyri_env_plan *plan, MDB_env **out);
 void pyri_env_close(MDB_env *env);
+/* From now on who writes waits for its turn; NULL: no more. */
+struct pyri_turn;
+void pyri_env_take_turns(MDB_env *env, struct pyri_turn *turn);
 
 /* The oldest transaction that any reader sees; the newest if there are
  * none. */
@@ -56,8 +62,8 @@ int pyri_env_make(const pyri_env_plan *plan);
 /* A reader that died in a read keeps old pages from being used again, until
  * someone notices. */
 void pyri_env_forget_dead(MDB_env *env);
-/* While a write transaction is held: see ahead.c. */
-void pyri_env_ahead(MDB_env *env);
+/* While a write transaction is held; the file is so long now. See ahead.c. */
+void pyri_env_ahead(MDB_env *env, uint64_t length);
 /* Make durable what was committed by others, too. */
 int pyri_env_sync(MDB_env *env);
 

@@ -11,7 +11,6 @@
 #include "base/sys.h"
 
 #include <errno.h>
-#include <sys/stat.h>
 
 typedef struct guarding {
     pyri_guard *guard;
@@ -184,18 +183,24 @@ pyri_guard_free(const pyri_state *s)
                : look_below(&g, s->free.page, 1, (pyri_limits){NULL, NULL});
 }
 
-/* LMDB takes new pages behind the last one: one that is too low would be in
- * use. It never becomes less. */
+/*
+ * LMDB takes new pages behind the last one: one that is too low would be in
+ * use. It never becomes less.
+ *
+ * The length is had by seeking: after fstat() the kernel gives the file's next
+ * write a time of its own, which costs more than the write. LMDB sets the place
+ * before it writes from there.
+ */
 int
-pyri_guard_last(const pyri_state *s, uint64_t id)
+pyri_guard_last(const pyri_state *s, uint64_t id, uint64_t *length)
 {
     pyri_pagefile *f = s->file;
     const uint8_t *other = f->at + (~id & 1) * f->page_size;
-    struct stat st;
-    if (pyri_sys_fstat(f->fd, &st) < 0)
+    off_t end = pyri_sys_lseek(f->fd, 0, SEEK_END);
+    if (end < 0)
         return pyri_fail_errno(errno, "%s", f->name);
-    uint64_t pages = (uint64_t)st.st_size / f->page_size;
-    if (s->last >= pages + PYRI_PAGE_UNWRITTEN)
+    *length = (uint64_t)end;
+    if (s->last >= *length / f->page_size + PYRI_PAGE_UNWRITTEN)
         return pyri_pagefile_fail(f, s->last, "is missing");
     if (pyri_load64(other + PYRI_META_TXN) < id &&
         pyri_load64(other + PYRI_META_LAST) > s->last)

@@ -6,11 +6,13 @@
  * than every reader and than the last transaction but one, and never looks at
  * what is in them. So a hole in their place harms nobody, as long as nobody
  * takes them at the same time: a write transaction is held meanwhile, which
- * changes nothing and is aborted.
+ * changes nothing and is aborted. The zeros behind its pages (ahead.c) are cut
+ * off then, too.
  */
 #include "engine/local/env.h"
 
 #include "base/fail.h"
+#include "base/io.h"
 #include "base/sys.h"
 
 #include <errno.h>
@@ -143,6 +145,18 @@ punch_pages(int fd, size_t page_size, pages *p)
 }
 
 static int
+cut_zeros(MDB_env *env, int fd, const struct stat *file, size_t page_size)
+{
+    MDB_envinfo info;
+    mdb_env_info(env, &info);
+    off_t used = (off_t)((info.me_last_pgno + 1) * page_size);
+    if (file->st_size <= used ||
+        PYRI_RETRY(pyri_sys_ftruncate(fd, used)) == 0)
+        return 0;
+    return pyri_fail_errno(errno, "cut metadata off behind its pages");
+}
+
+static int
 punch_locked(MDB_env *env, uint64_t *bytes)
 {
     MDB_stat page;
@@ -159,6 +173,7 @@ punch_locked(MDB_env *env, uint64_t *bytes)
     err = list_free(txn, oldest, &p);
     if (err == 0 && pyri_sys_fstat(fd, &before) == 0 &&
         (err = punch_pages(fd, page.ms_psize, &p)) == 0 &&
+        (err = cut_zeros(env, fd, &before, page.ms_psize)) == 0 &&
         pyri_sys_fstat(fd, &after) == 0 && before.st_blocks > after.st_blocks)
         *bytes += (uint64_t)(before.st_blocks - after.st_blocks) * 512;
     free(p.list);

@@ -90,7 +90,9 @@ open_live(const char *path, MDB_env **out)
     pyri_env_plan plan = {.path = path,
                           .map_sizes = {UINT64_C(1) << 32, UINT64_C(1) << 30,
                                         UINT64_C(1) << 27},
-                          .flags = MDB_NOSYNC | MDB_NOMETASYNC};
+                          .flags = MDB_NOSYNC | MDB_NOMETASYNC,
+                          .remedy = "Close the store everywhere and remove "
+                                    "that folder: it is made anew."};
     return pyri_env_open(&plan, out);
 }
 
@@ -149,11 +151,14 @@ static int
 open_or_close(pyri_site *s)
 {
     int err = open_parts(s);
-    if (err == 0)
-        atomic_store(&s->live_ready, true);
-    else
+    if (err < 0) {
         pyri_live_close(s);
-    return err;
+        return err;
+    }
+    pyri_env_take_turns(s->meta, pyri_wake_turn(s->wake, false));
+    pyri_env_take_turns(s->live, pyri_wake_turn(s->wake, true));
+    atomic_store(&s->live_ready, true);
+    return 0;
 }
 
 int
@@ -174,8 +179,8 @@ pyri_live_open(pyri_site *s)
     return err;
 }
 
-int
-pyri_live_try(pyri_site *s)
+static int
+try_open(pyri_site *s)
 {
     char path[PATH_MAX];
     bool valid = false;
@@ -190,12 +195,26 @@ pyri_live_try(pyri_site *s)
     return err;
 }
 
+bool
+pyri_live_there(pyri_site *s)
+{
+    if (atomic_load(&s->live_ready))
+        return true;
+    pthread_mutex_lock(&s->lock);
+    (void)try_open(s);
+    pthread_mutex_unlock(&s->lock);
+    return atomic_load(&s->live_ready);
+}
+
 void
 pyri_live_close(pyri_site *s)
 {
     atomic_store(&s->live_ready, false);
-    if (s->live)
+    if (s->live) {
         pyri_presence_close(s);
+        pyri_env_take_turns(s->meta, NULL);
+        pyri_env_take_turns(s->live, NULL);
+    }
     pyri_wake_close(s->wake);
     pyri_mailbox_close(s->mailbox);
     if (s->live)

@@ -202,10 +202,10 @@ static int
 enlist(pyri_site *s, bool readonly)
 {
     int err;
-    pthread_mutex_lock(&s->lock);
     if (readonly)
-        err = 0, pyri_live_try(s); /* does without it, if need be */
-    else if (s->meta_readonly)
+        return 0;
+    pthread_mutex_lock(&s->lock);
+    if (s->meta_readonly)
         err = pyri_fail(PYR_EREADONLY, "no permission to write to %s",
                         s->path);
     else if ((err = pyri_live_open(s)) == 0)

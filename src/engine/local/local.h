@@ -9,7 +9,7 @@
  *   STORE/live/           of this boot of the machine only         live.c
  *        data.mdb         tickets, writers, open segments
  *        presence         a locked byte per living writer          presence.c
- *        wake             futex words to wait on                   wake.c
+ *        wake             futex words to wait on; turns to write   wake.c, turn.c
  *        mailbox          completions for another process          mailbox.c
  *        boot             which boot of which store it belongs to
  *   STORE/data/           segments of chunk data, append-only      segment.c
@@ -21,6 +21,7 @@
 #define PYRI_ENGINE_LOCAL_LOCAL_H
 
 #include "engine/engine.h"
+#include "engine/local/company.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -339,6 +340,8 @@ typedef struct pyri_wake pyri_wake;
 
 int pyri_wake_open(const char *path, pyri_wake **out);
 void pyri_wake_close(pyri_wake *w);
+/* To write to meta, or to live. */
+struct pyri_turn *pyri_wake_turn(pyri_wake *w, bool live);
 /* `array` has a newer latest version. */
 void pyri_wake_all(pyri_wake *w, uint64_t array);
 int pyri_wake_wait(pyri_site *s, uint64_t array, uint64_t version,
@@ -350,6 +353,19 @@ void pyri_futex_wake(_Atomic uint32_t *word);
 /* One in a file that processes share; for `ms` at most. */
 void pyri_futex_wait_shared(_Atomic uint32_t *word, uint32_t seen, int ms);
 void pyri_futex_wake_shared(_Atomic uint32_t *word);
+void pyri_futex_wake_one(_Atomic uint32_t *word);
+
+/* --- turn.c: who may write to an environment ------------------------------- */
+
+typedef struct pyri_turn {
+    _Atomic uint32_t whose; /* process; 0: nobody's. A futex, shared */
+    _Atomic uint32_t waiting;
+    uint8_t apart[56];
+} pyri_turn;
+
+/* `me` is this process. Between them others wait, as a rule, but not forever. */
+void pyri_turn_take(pyri_turn *t, uint32_t me);
+void pyri_turn_pass(pyri_turn *t, uint32_t me);
 
 /* --- mailbox.c: completions for another process -------------------------- */
 
@@ -465,10 +481,13 @@ int64_t pyri_now_ns(void); /* CLOCK_MONOTONIC */
 typedef struct pyri_request pyri_request;
 
 typedef struct pyri_publisher {
-    pthread_mutex_t lock; /* guards everything below */
+    pthread_mutex_t lock;        /* guards the next three */
     pyri_request *first, **last; /* waiting for the next transaction */
     bool leading;                /* someone is at one */
-} pyri_publisher;
+    atomic_uint waiting;         /* how many there are from `first` on */
+    pyri_company threads;        /* who took part; only the leader's, */
+    uint32_t turns;              /* as are these */
+} pyri_publisher; /* zeroed, then pyri_publisher_init() */
 
 void pyri_publisher_init(pyri_publisher *p);
 int pyri_publish(pyri_site *s, pyri_complete *c);
@@ -479,8 +498,9 @@ int pyri_import(pyri_site *s, pyri_complete *c);
 
 /* Open live/, made or emptied first if need be. */
 int pyri_live_open(pyri_site *s);
-/* Open live/ only if it is in order and may be written to; else leave it. */
-int pyri_live_try(pyri_site *s);
+/* Is it open? Whoever only reads opens it now, the first time that it is asked
+ * for, if it is in order and may be written to; else it does without. */
+bool pyri_live_there(pyri_site *s);
 void pyri_live_close(pyri_site *s);
 
 /* --- status.c ------------------------------------------------------------ */

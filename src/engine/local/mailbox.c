@@ -56,13 +56,15 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 enum {
     SLOTS = 32,
     HEAD = 4096,
     SLICE_MS = 5,
-    INSIDE = 20 /* times as much patience */
+    INSIDE = 20, /* times as much patience */
+    PAUSE_NS = 20000
 };
 
 int pyri_mailbox_patience = 10;
@@ -81,7 +83,8 @@ typedef struct box {
     _Atomic uint32_t turns;  /* that have ended */
     _Atomic uint32_t looks;  /* for owners that are dead */
     slot slots[SLOTS];
-    uint8_t unused[HEAD - 24 - SLOTS * sizeof(slot)];
+    pyri_company company;
+    uint8_t unused[HEAD - 24 - SLOTS * sizeof(slot) - sizeof(pyri_company)];
     uint8_t letters[SLOTS][PYRI_LETTER_SIZE];
 } box;
 
@@ -90,6 +93,7 @@ static_assert(offsetof(box, letters) == HEAD, "layout");
 struct pyri_mailbox {
     box *box;
     atomic_uint reserved; /* slots that are known to have their blocks */
+    int64_t began;        /* when this process's turn did */
 };
 
 /* --- the file ------------------------------------------------------------ */
@@ -300,9 +304,41 @@ pyri_mailbox_leave(pyri_site *s)
     if (!s->mailbox || !me)
         return;
     box *m = s->mailbox->box;
-    atomic_fetch_add(&m->turns, 1);
+    uint32_t turn = atomic_fetch_add(&m->turns, 1) + 1;
+    pyri_company_note(&m->company, me, turn);
+    pyri_company_took(&m->company, pyri_now_ns() - s->mailbox->began);
     if (atomic_load(&m->busy) == me)
         hand_over(m, me);
+}
+
+static unsigned
+count_pending(box *m)
+{
+    unsigned n = 0;
+    for (unsigned i = 0; (i = find_pending(m, i)) < SLOTS; i++)
+        n++;
+    return n;
+}
+
+void
+pyri_mailbox_gather(pyri_site *s, const atomic_uint *waiting,
+                    unsigned threads)
+{
+    const struct timespec pause = {0, PAUSE_NS};
+    uint64_t me = pyri_presence_badge(s);
+    if (!s->mailbox || !me)
+        return;
+    box *m = s->mailbox->box;
+    int64_t now = pyri_now_ns();
+    int64_t until = now + pyri_company_patience_ns(&m->company);
+    unsigned others = pyri_company_others(&m->company, me,
+                                          atomic_load(&m->turns));
+    while (now < until && atomic_load(&m->busy) == me &&
+           (count_pending(m) < others || atomic_load(waiting) < threads)) {
+        pyri_sys_nanosleep(&pause, NULL);
+        now = pyri_now_ns();
+    }
+    s->mailbox->began = now;
 }
 
 /* --- the owner's side ---------------------------------------------------- */
@@ -508,6 +544,7 @@ answer(box *m, const pyri_letter *l, bool committed)
         return; /* its owner has taken it back */
     if (committed)
         pyri_answer_write(l, m->letters[l->slot]);
+    pyri_company_note(&m->company, l->mark.owner, atomic_load(&m->turns) + 1);
     if (step(t, &word, committed ? DONE : RETURNED))
         pyri_futex_wake_shared(&t->word);
 }

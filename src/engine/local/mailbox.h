@@ -14,6 +14,7 @@ struct pyri_request {
     pyri_request *next;
     pyri_complete *c;
     int ndim;                /* of c->shape */
+    uint64_t thread;         /* whose it is */
     const pyri_bytes *small; /* out of a letter: the bytes of each blob that is
                                 small; NULL: this process has them */
     bool retry;   /* another process may have stored it already */
@@ -79,6 +80,10 @@ extern int pyri_mailbox_patience;
  * pyri_mailbox_leave() after.
  */
 bool pyri_mailbox_enter(pyri_site *s, pyri_request *requests);
+/* Before the caller does so: wait a little for other processes that are likely
+ * to come, and until so many threads of this one are `waiting`. */
+void pyri_mailbox_gather(pyri_site *s, const atomic_uint *waiting,
+                         unsigned threads);
 void pyri_mailbox_leave(pyri_site *s);
 
 /* In a write transaction of meta: take the letters that wait, or NULL. They are

@@ -13,9 +13,9 @@
  * A reader that finds all entries of a set in use gets a mapping of its own.
  *
  * Bounds: 4096 mappings of 1 GiB of address space, 34 KiB of bits each
- * (touched as pages are), 64 open files (others are not copied from, but
- * always shown); and one mapping more for each reader
- * that needs one of its own.
+ * (touched as pages are), 64 open files of those mapped last (others are not
+ * copied from, but always shown); and one mapping more for each reader that
+ * needs one of its own.
  */
 #include "engine/local/local.h"
 
@@ -134,6 +134,52 @@ map_file(pyri_site *s, pyri_map *m, uint64_t key, int fd, uint64_t size)
     return 0;
 }
 
+static bool
+begin_change(pyri_map *m)
+{
+    int32_t none = 0;
+    return atomic_compare_exchange_strong(&m->users, &none, CHANGING);
+}
+
+static void
+end_change(pyri_map *m, int32_t users)
+{
+    atomic_fetch_add(&m->users, users - CHANGING);
+}
+
+static void
+drop_file(pyri_maps *t, pyri_map *m)
+{
+    if (m->fd < 0)
+        return;
+    pyri_sys_close(m->fd);
+    m->fd = -1;
+    t->kept--;
+}
+
+/* May one more file be kept open? If need be, the one unused for longest is
+ * closed; its mapping stays. With the lock held. */
+static bool
+may_keep_file(pyri_maps *t)
+{
+    pyri_map *best = NULL;
+    uint32_t now = atomic_load(&t->clock), oldest = 0;
+    for (size_t i = 0; t->kept >= KEPT_FILES && i < SETS * WAYS; i++) {
+        pyri_map *m = &t->sets[i / WAYS][i % WAYS];
+        uint32_t age = now - atomic_load(&m->stamp);
+        if (atomic_load(&m->key) && atomic_load(&m->users) == 0 &&
+            m->fd >= 0 && (!best || age > oldest)) {
+            best = m;
+            oldest = age;
+        }
+    }
+    if (best && begin_change(best)) {
+        drop_file(t, best);
+        end_change(best, 0);
+    }
+    return t->kept < KEPT_FILES;
+}
+
 /* Fill in a mapping that nobody can find yet. */
 static int
 map_segment(pyri_site *s, pyri_map *m, uint64_t key)
@@ -146,7 +192,7 @@ map_segment(pyri_site *s, pyri_map *m, uint64_t key)
     if ((err = check_header(s, key, fd)) == 0)
         err = map_file(s, m, key, fd, size);
     m->fd = -1;
-    if (err == 0 && !m->own && s->maps->kept < KEPT_FILES) {
+    if (err == 0 && !m->own && may_keep_file(s->maps)) {
         m->fd = fd;
         s->maps->kept++;
     } else {
@@ -160,13 +206,9 @@ unmap_segment(pyri_maps *t, pyri_map *m)
 {
     munmap((void *)(uintptr_t)m->base, (size_t)m->length);
     free(m->seen);
-    if (m->fd >= 0) {
-        pyri_sys_close(m->fd);
-        t->kept--;
-    }
+    drop_file(t, m);
     m->base = NULL;
     m->seen = NULL;
-    m->fd = -1;
 }
 
 /* --- the table ----------------------------------------------------------- */
@@ -214,19 +256,6 @@ find(pyri_map *set, uint64_t key)
         atomic_fetch_sub(&m->users, 1);
     }
     return NULL;
-}
-
-static bool
-begin_change(pyri_map *m)
-{
-    int32_t none = 0;
-    return atomic_compare_exchange_strong(&m->users, &none, CHANGING);
-}
-
-static void
-end_change(pyri_map *m, int32_t users)
-{
-    atomic_fetch_add(&m->users, users - CHANGING);
 }
 
 /* An empty entry of the set, or the one unused for longest, emptied; being
@@ -449,6 +478,21 @@ fault_in(pyri_site *s, pyri_map *m, uint64_t from, uint64_t size)
     return fail_segment(s, atomic_load(&m->key), errnum);
 }
 
+/* Are its first and its last page in memory? To whom the system does not tell,
+ * it says that they are. */
+static bool
+is_cached(const pyri_map *m, uint64_t from, uint64_t size)
+{
+    uint64_t ends[2] = {from, from + size - 1};
+    for (int i = 0; i < 2; i++) {
+        unsigned char there = 1;
+        uintptr_t page = (uintptr_t)m->base + ends[i] / PYRI_PAGE * PYRI_PAGE;
+        if (pyri_sys_mincore((void *)page, 1, &there) == 0 && !(there & 1))
+            return false;
+    }
+    return true;
+}
+
 /* Much that is looked at once is cheaper to copy than to map page by page; and
  * here, too, a failing device gives an error and no signal. */
 static int
@@ -478,7 +522,7 @@ show(pyri_site *s, pyri_map *m, uint64_t from, pyri_blob_get *g)
     g->data = g->size > 0 ? m->base + from : m->base;
     if (g->size == 0 || g->later)
         return 0;
-    if (!g->room || m->fd < 0)
+    if (!g->room || m->fd < 0 || (g->cold && is_cached(m, from, g->size)))
         return fault_in(s, m, from, g->size);
     g->data = g->room;
     return copy_out(s, m, from, g->room, g->size);

@@ -177,6 +177,9 @@ open_env(pyri_site *s, const char *path)
     pyri_env_plan plan = {
         .path = path,
         .map_sizes = MAP_SIZES,
+        .grows = true,
+        .remedy = "Look at the store with 'pyramid verify', and save it with "
+                  "'pyramid copy' to a new one.",
         .flags = s->format.durability == PYR_DURABILITY_OS ? MDB_NOSYNC : 0};
     if (s->meta_readonly)
         plan.flags |= MDB_RDONLY;
@@ -201,7 +204,8 @@ open_lock_to_readers(const char *path)
     char name[PATH_MAX];
     struct stat st;
     if (pyri_path_join(name, sizeof name, path, "lock.mdb") == 0 &&
-        pyri_sys_stat(name, &st) == 0 && st.st_uid == geteuid())
+        pyri_sys_stat(name, &st) == 0 && st.st_uid == geteuid() &&
+        (st.st_mode & 0777) != 0666)
         (void)!pyri_sys_chmod(name, 0666);
 }
 

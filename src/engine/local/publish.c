@@ -335,6 +335,7 @@ queue_up(pyri_publisher *p, pyri_request *r)
     pthread_mutex_lock(&p->lock);
     *p->last = r;
     p->last = &r->next;
+    atomic_fetch_add(&p->waiting, 1);
     if (!p->leading) {
         p->leading = true;
         atomic_store(&r->state, LEAD);
@@ -351,6 +352,7 @@ take_queue(pyri_publisher *p)
     pyri_request *first = p->first;
     p->first = NULL;
     p->last = &p->first;
+    atomic_store(&p->waiting, 0);
     pthread_mutex_unlock(&p->lock);
     return first;
 }
@@ -381,26 +383,47 @@ hand_over(pyri_publisher *p, pyri_request *batch, const pyri_request *own)
     }
 }
 
+/* Threads that are likely to come, beside those that are here. */
+static unsigned
+missing(pyri_publisher *p, const pyri_request *batch, const pyri_request *own)
+{
+    unsigned others = pyri_company_others(&p->threads, own->thread, p->turns);
+    while ((batch = batch->next) && others)
+        others--;
+    return others;
+}
+
+static void
+note_turn(pyri_publisher *p, const pyri_request *batch)
+{
+    p->turns++;
+    for (; batch; batch = batch->next)
+        pyri_company_note(&p->threads, batch->thread, p->turns);
+}
+
 /* Do what waits here, or have it done by another process; if that takes a
  * while, more may have come. */
 static void
 lead(pyri_site *s, const pyri_request *own)
 {
-    pyri_request *batch = take_queue(&s->publisher), **end = &batch;
+    pyri_publisher *p = &s->publisher;
+    pyri_request *batch = take_queue(p), **end = &batch;
     if (!pyri_mailbox_enter(s, batch)) {
+        pyri_mailbox_gather(s, &p->waiting, missing(p, batch, own));
         while (*end)
             end = &(*end)->next;
-        *end = take_queue(&s->publisher);
+        *end = take_queue(p);
         run_batch(s, batch);
         pyri_mailbox_leave(s);
     }
-    hand_over(&s->publisher, batch, own);
+    note_turn(p, batch);
+    hand_over(p, batch, own);
 }
 
 int
 pyri_publish(pyri_site *s, pyri_complete *c)
 {
-    pyri_request own = {.c = c};
+    pyri_request own = {.c = c, .thread = (uint64_t)pthread_self()};
     set_result(&own, pyri_ticket_check(s, c->array, c->version, &own.ndim));
     if (own.err == 0)
         queue_up(&s->publisher, &own);

@@ -100,7 +100,8 @@ int pyri_guard_edge(pyri_guard *g, const pyri_state *s, pyri_root root,
                     bool last);
 /* Lists of free pages. */
 int pyri_guard_free(const pyri_state *s);
-/* Is the number of the last page what it can be? Nobody else may write. */
-int pyri_guard_last(const pyri_state *s, uint64_t id);
+/* Is the number of the last page what it can be? Nobody else may write. Tells
+ * how long the file is. */
+int pyri_guard_last(const pyri_state *s, uint64_t id, uint64_t *length);
 
 #endif

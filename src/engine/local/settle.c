@@ -33,6 +33,20 @@
 
 enum { OLD_ENTRY = 6, LIMBO_BATCH = 4096, UNRIPE_PAGES = 16 };
 
+/* Who was killed in its commit may have done all of it but the note that
+ * readers go by. LMDB makes up for that when the next one gets the lock. Until
+ * then, what a dead writer named would pass for orphans, and leaves that a dead
+ * reclaimer folded would be folded once more, as they were before. */
+static int
+see_last_commit(pyri_site *s)
+{
+    pyri_txn *txn;
+    int err = pyri_env_write(s->meta, &txn);
+    if (err == 0)
+        pyri_env_abort(txn);
+    return err;
+}
+
 /* --- one at a time ------------------------------------------------------- */
 
 int
@@ -55,7 +69,9 @@ pyri_settle_lock(pyri_site *s)
                          "giving space back", s->path);
     }
     atomic_store(&s->upkeep_fd, fd);
-    return 0;
+    if ((err = see_last_commit(s)) < 0)
+        pyri_settle_unlock(s);
+    return err;
 }
 
 void
@@ -167,19 +183,6 @@ add_limbo(void *ctx, const limbo_entry *e)
                : add_range(r, e->blob.ref.b, e->blob.size);
 }
 
-/* A writer that was killed in its commit may have done all of it but the note
- * that readers go by. LMDB makes up for that when the next one gets the lock;
- * until then what the dead one named would pass for orphans. */
-static int
-see_last_commit(pyri_site *s)
-{
-    pyri_txn *txn;
-    int err = pyri_env_write(s->meta, &txn);
-    if (err == 0)
-        pyri_env_abort(txn);
-    return err;
-}
-
 /* All that must stay in a segment, in order. Its writer is dead by now; others
  * may be completing what it asked them for. */
 static int
@@ -187,7 +190,8 @@ list_ranges(pyri_site *s, ranges *r)
 {
     pyri_reader *reader;
     int err = pyri_mailbox_drop_dead(s);
-    if (err < 0 || (err = see_last_commit(s)) < 0 || (err = pyri_reader_begin(s, &reader)) < 0)
+    if (err < 0 || (err = see_last_commit(s)) < 0 ||
+        (err = pyri_reader_begin(s, &reader)) < 0)
         return err;
     err = pyri_blobs_scan(s, reader->txn, (pyri_ref){r->segment, 0}, add_named,
                           r);

@@ -86,7 +86,7 @@ pyri_site_status(pyri_site *s, pyr_status *out, pyr_data_dir_fn *each,
                         .lease_ms = s->format.lease_ms,
                         .arrays = out->arrays}; /* not ours to tell */
     int err = measure_meta(s, out);
-    if (err == 0 && atomic_load(&s->live_ready) &&
+    if (err == 0 && pyri_live_there(s) &&
         ((err = pyri_presence_count(s, &out->writers)) < 0 ||
          (err = pyri_ticket_count(s, &out->in_flight)) < 0 ||
          (err = pyri_place_load(s, load)) < 0))

@@ -143,8 +143,7 @@ add_flight(pyri_flights *f)
 }
 
 static int
-list_entry(pyri_site *s, pyri_txn *live, pyri_txn *meta, uint64_t array,
-           const entry *e, census *c, pyri_flights *f)
+list_entry(uint64_t array, const entry *e, pyri_flights *f)
 {
     if (e->version != f->base + f->n + 1)
         return pyri_fail(PYR_ECORRUPT, "array %llu: version %llu is in flight, "
@@ -158,6 +157,15 @@ list_entry(pyri_site *s, pyri_txn *live, pyri_txn *meta, uint64_t array,
     to->claim.size = e->claim.size;
     memcpy(to->shape, e->shape, (size_t)e->ndim * sizeof to->shape[0]);
     pyri_buf_add(&f->claims, e->claim.data, e->claim.size);
+    return 0;
+}
+
+/* What became of the one that was listed last. */
+static int
+look_after(pyri_site *s, pyri_txn *live, pyri_txn *meta, uint64_t array,
+           const entry *e, census *c, pyri_flights *f)
+{
+    pyri_flight *to = &f->list[f->n - 1];
     int err = pyri_meta_has_version(s, meta, array, e->version, &to->complete);
     if (err == 0 && !to->complete)
         err = is_dead(s, live, e, c, &to->dead);
@@ -179,7 +187,8 @@ finish_flights(pyri_flights *f)
 
 /*
  * List the tickets of an array above `head`. With `prune`, in a write
- * transaction, delete those that are published.
+ * transaction, delete those that are published; what became of the others is
+ * not asked then, as all who take have to wait for it.
  */
 static int
 list_flights(pyri_site *s, pyri_txn *live, pyri_txn *meta, uint64_t array,
@@ -204,7 +213,9 @@ list_flights(pyri_site *s, pyri_txn *live, pyri_txn *meta, uint64_t array,
         if ((err = decode(&key, &value, &e)) < 0)
             break;
         if (e.version > head->latest) {
-            err = list_entry(s, live, meta, array, &e, &c, f);
+            err = list_entry(array, &e, f);
+            if (err == 0 && !prune)
+                err = look_after(s, live, meta, array, &e, &c, f);
         } else {
             err = pyri_env_cursor_delete(cursor);
             key = (MDB_val){sizeof first, first};
@@ -403,7 +414,7 @@ pyri_ticket_flights(pyri_site *s, uint64_t array, pyri_flights *out)
     pyri_head head = {0};
     int err = 0;
     empty_flights(out);
-    bool ready = atomic_load(&s->live_ready);
+    bool ready = pyri_live_there(s);
     if ((ready && (err = pyri_env_read(s->live, &live)) < 0) ||
         (err = pyri_reader_begin(s, &r)) < 0 ||
         (err = pyri_meta_head(s, r->txn, array, &head)) < 0)

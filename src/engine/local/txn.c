@@ -9,6 +9,7 @@
 #include "base/fail.h"
 #include "base/sys.h"
 #include "engine/local/aside.h"
+#include "engine/local/local.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -29,6 +30,7 @@ struct pyri_txn {
     pyri_root roots[PYRI_MAX_DATABASES];
     unsigned known; /* bits: of those */
     pyri_guard *guard; /* the environment's; NULL: it only reads */
+    pyri_turn *turn;   /* that it has; or NULL */
 };
 
 /* --- beginning ----------------------------------------------------------- */
@@ -89,7 +91,7 @@ see_before(pyri_txn *t)
     if (err == 0 && !found)
         err = pyri_pagefile_fail(&a->file, id & 1,
                                  "does not describe the newest state");
-    if (err < 0 || (err = pyri_guard_last(&t->state, id)) < 0)
+    if (err < 0 || (err = pyri_guard_last(&t->state, id, &a->length)) < 0)
         return err;
     if (!a->free_seen || t->state.free.pages <= FEW_PAGES)
         err = pyri_guard_free(&t->state);
@@ -103,6 +105,15 @@ see_before(pyri_txn *t)
     return 0;
 }
 
+/* The transaction has ended. */
+static void
+let_go(pyri_txn *t)
+{
+    if (t->turn)
+        pyri_turn_pass(t->turn, t->aside->pid);
+    free(t);
+}
+
 static int
 begin(MDB_env *env, bool writes, pyri_txn **out)
 {
@@ -111,13 +122,15 @@ begin(MDB_env *env, bool writes, pyri_txn **out)
     if (!t)
         return pyri_fail_nomem("a transaction");
     t->aside = mdb_env_get_userctx(env);
+    if (writes && (t->turn = t->aside->turn))
+        pyri_turn_take(t->turn, t->aside->pid);
     int rc = mdb_txn_begin(env, NULL, writes ? 0 : MDB_RDONLY, &t->mdb);
     if (rc == MDB_READERS_FULL) { /* some of them may be dead */
         pyri_env_forget_dead(env);
         rc = mdb_txn_begin(env, NULL, MDB_RDONLY, &t->mdb);
     }
     if (rc != 0) {
-        free(t);
+        let_go(t);
         return pyri_fail_mdb(rc, "begin to %s metadata",
                              writes ? "write" : "read");
     }
@@ -173,7 +186,7 @@ pyri_env_abort(pyri_txn *t)
     if (t->guard)
         pass_gate(t->aside);
     mdb_txn_abort(t->mdb);
-    free(t);
+    let_go(t);
 }
 
 /* LMDB calls a write that came out short an input/output error. */
@@ -190,10 +203,11 @@ int
 pyri_env_commit(pyri_txn *t, const char *what)
 {
     MDB_env *env = mdb_txn_env(t->mdb);
-    pyri_env_ahead(env);
+    if (t->guard && t->aside->grows)
+        pyri_env_ahead(env, t->aside->length);
     pass_gate(t->aside);
     int rc = mdb_txn_commit(t->mdb);
-    free(t);
+    let_go(t);
     if (rc == EIO && is_full(env))
         rc = ENOSPC;
     return rc ? pyri_fail_mdb(rc, "%s", what) : 0;

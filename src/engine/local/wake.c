@@ -3,7 +3,8 @@
  *
  * STORE/live/wake is mapped by all: 1024 words to sleep on (futex), chosen by
  * array, and as many counts of who sleeps on each. A count that a killed
- * process left too high costs others a needless system call, no more.
+ * process left too high costs others a needless system call, no more. Behind
+ * them it is told whose turn it is to write (turn.c).
  *
  * A sleeper wakes by itself every few milliseconds to see whether the writer
  * that holds its version up is still there.
@@ -29,6 +30,7 @@ enum { WORDS = 1024, SLICE_MS = 5 };
 struct pyri_wake {
     _Atomic uint32_t moved[WORDS];
     _Atomic uint32_t sleepers[WORDS];
+    pyri_turn turns[2]; /* of meta/ and live/ */
 };
 
 /* --- futex --------------------------------------------------------------- */
@@ -65,6 +67,12 @@ pyri_futex_wake_shared(_Atomic uint32_t *word)
     syscall(SYS_futex, word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
+void
+pyri_futex_wake_one(_Atomic uint32_t *word)
+{
+    syscall(SYS_futex, word, FUTEX_WAKE, 1, NULL, NULL, 0);
+}
+
 /* --- the file ------------------------------------------------------------ */
 
 int
@@ -82,6 +90,12 @@ pyri_wake_close(pyri_wake *w)
 {
     if (w)
         munmap(w, sizeof *w);
+}
+
+pyri_turn *
+pyri_wake_turn(pyri_wake *w, bool live)
+{
+    return &w->turns[live];
 }
 
 static unsigned
@@ -168,7 +182,7 @@ pyri_wake_wait(pyri_site *s, uint64_t array, uint64_t version, int timeout_ms)
     int err = is_published(s, array, version, &yes); /* as it mostly is */
     if (err < 0 || yes)
         return err;
-    pyri_wake *w = atomic_load(&s->live_ready) ? s->wake : NULL;
+    pyri_wake *w = pyri_live_there(s) ? s->wake : NULL;
     if (w)
         atomic_fetch_add(&w->sleepers[word_of(array)], 1);
     err = wait_loop(s, w, array, version, until);

@@ -2,6 +2,7 @@
  * The live part: who is alive, what is in flight, and what becomes of both
  * when the machine restarts or the store is copied.
  */
+#include "base/fault.h"
 #include "engine/local/tests/fixture.h"
 
 #include <pthread.h>
@@ -34,6 +35,20 @@ seconds(void)
     struct timespec ts;
     clock_gettime(CLOCK_MONOTONIC, &ts);
     return (double)ts.tv_sec + 1e-9 * (double)ts.tv_nsec;
+}
+
+/* Is a file of live/ mapped here? */
+static bool
+has_live(void)
+{
+    char line[PATH_MAX + 200];
+    bool has = false;
+    FILE *f = fopen("/proc/self/maps", "r");
+    REQUIRE(f);
+    while (!has && fgets(line, sizeof line, f))
+        has = strstr(line, "/live/data.mdb");
+    fclose(f);
+    return has;
 }
 
 /* --- death --------------------------------------------------------------- */
@@ -71,6 +86,19 @@ end_writer(pid_t pid)
     proc_forget(pid);
 }
 
+/* The one in flight is alive, until it is killed. */
+static void
+its_death_is_seen(pyri_engine *e, pid_t pid)
+{
+    pyri_flights f = flights_of(e);
+    CHECK(f.n == 1 && !f.list[0].dead);
+    pyri_flights_fini(&f);
+    end_writer(pid);
+    f = flights_of(e);
+    CHECK(f.n == 1 && f.list[0].dead);
+    pyri_flights_fini(&f);
+}
+
 static void
 a_killed_writer_is_dead_at_once_a_living_one_is_not(void)
 {
@@ -91,6 +119,24 @@ a_killed_writer_is_dead_at_once_a_living_one_is_not(void)
     CHECK(f.n == 2 && f.list[0].dead && !f.list[1].dead);
     pyri_flights_fini(&f);
     end_writer(pid);
+    pyri_engine_close(e);
+}
+
+/* Most never do, and opening is cheaper without it. */
+static void
+who_only_reads_opens_it_when_that_is_asked_for(void)
+{
+    pyri_reader *r;
+    pyri_engine_close(fresh());
+    pid_t pid = start_writer();
+    pyri_engine *e = open_at(path, PYR_OPEN_READONLY, PYR_DURABILITY_OS);
+    OK(pyri_engine_begin(e, &r));
+    CHECK(latest_of(e) == 0);
+    pyri_engine_end(e, r);
+    CHECK(!has_live());
+    FAILS(PYR_ETIMEOUT, pyri_engine_wait(e, ARRAY, 1, 1));
+    CHECK(has_live());
+    its_death_is_seen(e, pid);
     pyri_engine_close(e);
 }
 
@@ -149,13 +195,7 @@ a_child_does_not_keep_its_dead_parent_alive(void)
     pid_t pid = proc_fork(take_and_leave_a_child, child);
     while (!__atomic_load_n(child, __ATOMIC_SEQ_CST))
         usleep(100);
-    pyri_flights f = flights_of(e);
-    CHECK(f.n == 1 && !f.list[0].dead);
-    pyri_flights_fini(&f);
-    end_writer(pid);
-    f = flights_of(e);
-    CHECK(f.n == 1 && f.list[0].dead);
-    pyri_flights_fini(&f);
+    its_death_is_seen(e, pid);
     kill(*child, SIGKILL);
     munmap(child, sizeof *child);
     pyri_engine_close(e);
@@ -410,7 +450,52 @@ threads_share_commits_and_each_gets_its_own_result(void)
     pyri_engine_close(e);
 }
 
-TESTS(T(a_killed_writer_is_dead_at_once_a_living_one_is_not),
+#ifdef PYRI_FAULTS
+enum { TURNS = 8192, APART = 64 }; /* in live/wake, see docs/format.md */
+
+static uint32_t
+whose_turn(bool live)
+{
+    uint32_t pid = UINT32_MAX;
+    int fd = open(inside(path, "live/wake"), O_RDONLY);
+    REQUIRE(fd >= 0);
+    REQUIRE(pread(fd, &pid, sizeof pid, TURNS + APART * live) == sizeof pid);
+    close(fd);
+    return pid;
+}
+
+static int met;
+
+static int
+look_at_turns(const char *name)
+{
+    if (strcmp(name, "publish.commit") == 0) {
+        met++;
+        CHECK(whose_turn(false) == (uint32_t)getpid());
+        CHECK(whose_turn(true) == 0);
+    }
+    return 0;
+}
+
+static void
+it_is_the_turn_of_who_writes(void)
+{
+    pyri_engine *e = fresh();
+    pyri_ticket mine = take_one(e);
+    pyri_fault_hook = look_at_turns;
+    OK(complete_one(e, &mine));
+    pyri_fault_hook = NULL;
+    CHECK(met == 1 && whose_turn(false) == 0);
+    pyri_engine_close(e);
+}
+#endif
+
+TESTS(
+#ifdef PYRI_FAULTS
+      T(it_is_the_turn_of_who_writes),
+#endif
+      T(a_killed_writer_is_dead_at_once_a_living_one_is_not),
+      T(who_only_reads_opens_it_when_that_is_asked_for),
       T(one_who_waits_behind_a_dead_writer_is_told_early),
       T(a_child_does_not_keep_its_dead_parent_alive),
       T(what_a_closed_handle_left_in_flight_is_dead),

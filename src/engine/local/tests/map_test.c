@@ -1,10 +1,12 @@
 /*
- * Mapped segments: references that are wrong, files that grow or shrink, and
- * more segments than the table holds.
+ * Mapped segments: references that are wrong, files that grow or shrink, more
+ * segments than the table holds, and what is copied instead of shown.
  */
 #include "base/hash.h"
+#include "base/sys.h"
 #include "engine/local/tests/fixture.h"
 
+#include <errno.h>
 #include <pthread.h>
 
 static char path[PATH_MAX];
@@ -271,6 +273,91 @@ more_segments_than_the_table_holds_are_read(void)
     tmp_remove(path);
 }
 
+/* --- copies -------------------------------------------------------------- */
+
+/* However many there are, those that are new to the process can be copied from,
+ * and no more than some files are open. */
+static void
+files_of_the_latest_segments_are_kept_open(void)
+{
+    pyri_engine *e = fresh();
+    make_many(e);
+    for (int i = 0; i < SEGMENTS; i += 10) {
+        int room;
+        pyri_blob_get get = {.ref = refs[i], .size = sizeof i,
+                             .room = (uint8_t *)&room};
+        pyri_reader *r;
+        OK(pyri_engine_begin(e, &r));
+        OK(pyri_engine_get_blobs(e, r, &get, 1));
+        CHECK(get.data == (uint8_t *)&room && room == i);
+        pyri_engine_end(e, r);
+    }
+    CHECK(proc_open_files() < 64 + 32);
+    pyri_engine_close(e);
+    tmp_remove(path);
+}
+
+static uint8_t large[1 << 20], room_for_large[sizeof large];
+
+/* A blob that is large, to be got with room if it is cold. */
+static pyri_blob_get
+put_large(pyri_engine *e, char cell)
+{
+    pyri_blob_get get = {
+        .size = sizeof large, .room = room_for_large, .cold = true};
+    memset(large, cell, sizeof large);
+    OK(put_bytes(e, large, sizeof large, true, &get.ref));
+    return get;
+}
+
+/* Room for what is cold is not used for what is in memory. */
+static void
+what_is_in_memory_is_shown_and_not_copied(void)
+{
+    pyri_engine *e = fresh();
+    pyri_blob_get get = put_large(e, 'x');
+    pyri_reader *r;
+    OK(pyri_engine_begin(e, &r));
+    OK(pyri_engine_get_blobs(e, r, &get, 1));
+    CHECK(get.data != get.room && memcmp(get.data, large, sizeof large) == 0);
+#ifdef PYRI_FAULTS
+    /* nor is it a failure not to be told */
+    pyri_sys_order(&(pyri_sys_plan){.groups = PYRI_SYS_FILE, .only = "mincore",
+                                    .nth = 1, .times = 2, .error = ENOMEM});
+    OK(pyri_engine_get_blobs(e, r, &get, 1));
+    CHECK(pyri_sys_acted() == 2);
+    pyri_sys_order(NULL);
+    CHECK(get.data != get.room && memcmp(get.data, large, sizeof large) == 0);
+#endif
+    pyri_engine_end(e, r);
+    pyri_engine_close(e);
+}
+
+/* Pages that the system let go are read into the room. Where it keeps them
+ * (tmpfs) they are shown. */
+static void
+what_is_not_in_memory_is_copied(void)
+{
+    pyri_engine *e = fresh();
+    pyri_blob_get get = put_large(e, 'y');
+    pyri_reader *r;
+    int fd = open(segment_file(get.ref), O_RDONLY);
+    REQUIRE(fd >= 0 && fdatasync(fd) == 0);
+    REQUIRE(posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED) == 0);
+    unsigned char there = 1;
+    void *at = mmap(NULL, 2 << 20, PROT_READ, MAP_SHARED, fd, 0);
+    REQUIRE(at != MAP_FAILED);
+    OK(pyri_engine_begin(e, &r));
+    REQUIRE(mincore((uint8_t *)at + get.ref.b, 1, &there) == 0);
+    OK(pyri_engine_get_blobs(e, r, &get, 1));
+    CHECK((get.data == get.room) == !(there & 1));
+    CHECK(memcmp(get.data, large, sizeof large) == 0);
+    pyri_engine_end(e, r);
+    munmap(at, 2 << 20);
+    close(fd);
+    pyri_engine_close(e);
+}
+
 TESTS(T(references_that_are_wrong_are_noticed),
       T(a_mapped_segment_shows_what_is_appended_later),
       T(a_blob_that_someone_vouched_for_is_trusted_and_no_other),
@@ -278,4 +365,7 @@ TESTS(T(references_that_are_wrong_are_noticed),
       T(a_copy_from_a_segment_that_was_cut_off_is_an_error),
       T(a_segment_whose_header_is_damaged_is_refused),
       T(seen_bits_last_as_long_as_the_mapping),
-      T(more_segments_than_the_table_holds_are_read))
+      T(more_segments_than_the_table_holds_are_read),
+      T(files_of_the_latest_segments_are_kept_open),
+      T(what_is_in_memory_is_shown_and_not_copied),
+      T(what_is_not_in_memory_is_copied))

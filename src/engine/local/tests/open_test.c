@@ -319,6 +319,50 @@ one_without_permission_to_write_can_read(void)
         CHECK_NOTE("the child gave %d", code);
 }
 
+/* Bytes of metadata that LMDB uses. */
+static off_t
+used_of(const char *file)
+{
+    enum { PAGE = 4096, LAST = 136, TXN = 144 };
+    uint8_t pages[2 * PAGE];
+    FILE *f = fopen(file, "rb");
+    REQUIRE(f && fread(pages, 1, sizeof pages, f) == sizeof pages);
+    fclose(f);
+    bool second = pyri_load64(pages + PAGE + TXN) > pyri_load64(pages + TXN);
+    return (off_t)(pyri_load64(pages + PAGE * second + LAST) + 1) * PAGE;
+}
+
+/* Room behind metadata is made by who has LMDB's lock, synced or not. Zeros of
+ * one who only looks would land on what another is storing there. */
+static void
+who_opens_a_store_does_not_make_room_in_metadata(void)
+{
+    for (int synced = 0; synced < 2; synced++) {
+        const char *path = tmp_fresh("still");
+        const char *file = inside(path, "meta/data.mdb");
+        pyri_engine *e = synced ? open_synced(path) : open_store(path);
+        pyri_reader *r;
+        struct stat st;
+        make_array(e);
+        for (int i = 0; i < 20; i++) {
+            pyri_ticket t = take_one(e);
+            OK(complete_one(e, &t));
+        }
+        pyri_engine_close(e);
+        off_t used = used_of(file);
+        REQUIRE(stat(file, &st) == 0);
+        CHECK(st.st_size > used);
+        REQUIRE(truncate(file, used) == 0);
+        e = open_at(path, PYR_OPEN_READONLY, PYR_DURABILITY_COMMIT);
+        OK(pyri_engine_begin(e, &r));
+        CHECK(latest_of(e) == 20);
+        pyri_engine_end(e, r);
+        REQUIRE(stat(file, &st) == 0);
+        CHECK(st.st_size == used && used_of(file) == used);
+        pyri_engine_close(e);
+    }
+}
+
 TESTS(T(nothing_there_is_not_found), T(what_is_no_store_is_left_alone),
       T(an_empty_directory_becomes_a_store_if_asked_to),
       T(markers_that_make_no_sense_are_refused), T(a_newer_format_says_which),
@@ -329,4 +373,5 @@ TESTS(T(nothing_there_is_not_found), T(what_is_no_store_is_left_alone),
       T(one_process_may_open_a_store_often_and_by_many_names),
       T(a_site_opened_for_reading_can_be_written_to_later),
       T(a_child_must_open_for_itself_and_harms_nobody),
-      T(one_without_permission_to_write_can_read))
+      T(one_without_permission_to_write_can_read),
+      T(who_opens_a_store_does_not_make_room_in_metadata))

@@ -4,12 +4,12 @@
  */
 #include "base/fault.h"
 #include "engine/local/tests/fixture.h"
+#include "support/last_write.h"
 
 #include <dirent.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 
 /* Too little for blocks to be set aside behind it: they would be counted. */
 enum { LARGE = 200000, SMALL = 1500 };
@@ -404,22 +404,6 @@ an_heir_clears_away_orphans_and_keeps_the_rest(void)
     munmap(b, sizeof *b);
 }
 
-/* Between its last write and the note that readers go by, a commit is done
- * and nobody sees it. LMDB calls this as pwrite(); its last write is of less
- * than a page. */
-static bool die_in_commit;
-ssize_t write_for_lmdb(int fd, const void *bytes, size_t size, off_t at)
-    __asm__("pwrite");
-
-ssize_t
-write_for_lmdb(int fd, const void *bytes, size_t size, off_t at)
-{
-    ssize_t n = syscall(SYS_pwrite64, fd, bytes, size, at);
-    if (die_in_commit && size < 1024)
-        kill(getpid(), SIGKILL);
-    return n;
-}
-
 static int
 name_and_die(void *arg)
 {
@@ -428,7 +412,7 @@ name_and_die(void *arg)
     b->owned[0].ticket = take_one(e);
     if (put_owned(e, &b->owned[0]) < 0)
         return 1;
-    die_in_commit = true;
+    die_in_commit = 1;
     name_owned(e, &b->owned[0]);
     return 2;
 }
