@@ -10,6 +10,10 @@
 # line, its output beside it. A program that is not done when the time is over
 # is cut short, which is no failure; so that each comes to its turn, they are
 # told to be small if there is less than an hour. Ends with 1 if any failed.
+#
+# Of a small store each byte is flipped, one after the other, which takes hours:
+# every round does some, and where to go on is kept in $BUILD/soak/bytes, also
+# for the next time. When all are done it begins anew with another seed.
 set -u
 
 hours=${1:-1}
@@ -36,9 +40,10 @@ scale=large
 PYR_TEST_SCALE=$scale
 export PYR_TEST_SCALE
 
-run() { # run PROGRAM SEED
+run() { # run PROGRAM SEED [SETTING]
     log=$kept/run.log
-    PYR_TEST_SEED=$2 timeout $((end - $(date +%s) + 1)) "$1" >"$log" 2>&1
+    env PYR_TEST_SEED="$2" ${3:+"$3"} \
+        timeout $((end - $(date +%s) + 1)) "$1" >"$log" 2>&1
     code=$?
     [ $code != 0 ] || return
     if [ $code = 124 ] && ! grep -q '^not ok' "$log"; then
@@ -46,10 +51,26 @@ run() { # run PROGRAM SEED
         return
     fi
     failed=$((failed + 1))
-    echo "PYR_TEST_SCALE=$scale PYR_TEST_SEED=$2 $1" >>"$kept/failures.txt"
-    mv "$log" "$kept/$(basename "$1")-$2.log"
-    echo "failed: $(basename "$1"), seed $2"
-    grep -h '^not ok' "$kept/$(basename "$1")-$2.log"
+    echo "PYR_TEST_SCALE=$scale PYR_TEST_SEED=$2 ${3:+$3 }$1" \
+        >>"$kept/failures.txt"
+    mv "$log" "$kept/$(basename "$1")-$2${3:+-$3}.log"
+    log=$kept/$(basename "$1")-$2${3:+-$3}.log
+    echo "failed: $(basename "$1"), seed $2${3:+, $3}"
+    grep -h '^not ok' "$log"
+}
+
+run_bytes() { # run_bytes PROGRAM SEED: the next bytes of a store, seed and all
+    some=20000
+    [ $scale = large ] || some=1000
+    bytes_seed=$2 from=0
+    [ ! -s "$kept/bytes" ] || read -r bytes_seed from <"$kept/bytes"
+    run "$1" "$bytes_seed" "PYR_TEST_BYTES=$from+$some"
+    if grep -q '^# all .* bytes are done' "$log"; then
+        rm -f "$kept/bytes"
+    elif grep -q '^# .* bytes are done' "$log"; then
+        echo "$bytes_seed $((from + some))" >"$kept/bytes"
+    fi
+    sed -n 's/^# \(.* bytes are done\).*/\1/p' "$log"
 }
 
 run_fuzz() { # run_fuzz PROGRAM SECONDS
@@ -70,6 +91,7 @@ while [ "$(date +%s)" -lt "$end" ]; do
         concurrency/sharing_test concurrency/mixed_test keep/keep_crowd_test \
         crash/kill_test keep/keep_order_test power/power_test \
         verify/verify_bytes_test verify/verify_flip_test \
+        ../src/engine/local/tests/local_search_test \
         verify/verify_digest_test verify/verify_busy_test crash/stop_test \
         crash/operations_test crash/compute_test compute/active_replay_test \
         copy/copy_copy_test copy/copy_interrupt_test keep/keep_rules_test \
@@ -80,7 +102,10 @@ while [ "$(date +%s)" -lt "$end" ]; do
         seed=0x$(od -An -N6 -tx1 /dev/urandom | tr -d ' \n')
         left=$(((end - $(date +%s)) / 60))
         echo "round $round: $(basename $program) $seed; $left minutes left, $failed failed"
-        run "$build/tests/$program" "$seed"
+        case $program in
+        */verify_bytes_test) run_bytes "$build/tests/$program" "$seed" ;;
+        *) run "$build/tests/$program" "$seed" ;;
+        esac
     done
     for program in ${fuzz:+"$fuzz"/tests/fuzz/*_fuzz}; do
         left=$((end - $(date +%s)))

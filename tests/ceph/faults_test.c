@@ -19,7 +19,7 @@ an_osd_killed_in_mid_work_loses_nothing(void)
         goes_on(&s, "killed");
         REQUIRE(cluster_osd("revive", osd));
         goes_on(&s, "back");
-        REQUIRE(cluster_heals());
+        REQUIRE(heals(&s));
         end_crew(&s, 0);
         scene_close(&s);
     }
@@ -37,7 +37,7 @@ an_osd_stopped_for_longer_than_its_grace_loses_nothing(void)
     goes_on(&s, "stopped"); /* only once it was given up */
     REQUIRE(cluster_osd("resume", osd));
     goes_on(&s, "resumed");
-    REQUIRE(cluster_heals());
+    REQUIRE(heals(&s));
     end_crew(&s, 0);
     scene_close(&s);
 }
@@ -56,7 +56,7 @@ replies_lost_with_an_osd_are_given_again(void)
         REQUIRE(cluster_osd("kill", osd));
         goes_on(&s, "killed");
         REQUIRE(cluster_osd("revive", osd));
-        REQUIRE(cluster_heals());
+        REQUIRE(heals(&s));
         osd = (osd + 1) % 3;
     }
     end_crew(&s, 0);
@@ -123,7 +123,7 @@ a_client_killed_while_an_osd_is_away_harms_nobody(void)
     CHECK(is_killed(s.crew[who]));
     goes_on(&s, "both killed"); /* the dead one's lease runs out meanwhile */
     REQUIRE(cluster_osd("revive", osd));
-    REQUIRE(cluster_heals());
+    REQUIRE(heals(&s));
     end_crew(&s, s.crew[who]);
     scene_close(&s);
 }

@@ -155,14 +155,25 @@ one_dies(death *d, const char *role, int sample)
     CHECK(!d->writes || d->left.objects > d->before.objects);
 }
 
+static pyr_array *
+worked_on(const death *d)
+{
+    return d->writes ? d->s.p.array : d->s.counter;
+}
+
+static pyr_version
+newest(const death *d)
+{
+    pyr_version latest = 0;
+    OK(pyr_latest(worked_on(d), &latest));
+    return latest;
+}
+
 /* The version that it took comes to nothing. */
 static void
 others_take_over(death *d)
 {
-    pyr_array *array = d->writes ? d->s.p.array : d->s.counter;
-    pyr_version latest;
-    OK(pyr_latest(array, &latest));
-    OK(pyr_wait(array, latest + 1, PATIENCE_MS));
+    OK(pyr_wait(worked_on(d), newest(d) + 1, PATIENCE_MS));
     check_health(d->s.p.store, 2);
 }
 
@@ -201,16 +212,18 @@ dies_and_is_followed(const char *role, int sample)
     all_is_given_back(&d);
 }
 
+/* Nobody writes to the array any more, or waits: reclaim does what is to do. */
 static void
-dies_and_is_followed_late(const char *role, int sample)
+dies_alone(const char *role, int sample)
 {
     death d;
     one_dies(&d, role, sample);
-    if (d.there) {
+    pyr_version before = newest(&d);
+    reclaim(&d.s);
+    CHECK(newest(&d) == before + 1);
+    check_health(d.s.p.store, 2);
+    if (d.there)
         expire_newest(&d.k);
-        nothing_is_given_back_yet(&d); /* its version is waited for */
-    }
-    others_take_over(&d);
     all_is_given_back(&d);
 }
 
@@ -227,13 +240,13 @@ blobs_that_one_computed_who_died_are_given_back(void)
 }
 
 static void
-they_are_given_back_if_the_session_was_over_first(void)
+they_are_given_back_if_nobody_writes_there_any_more(void)
 {
-    dies_and_is_followed_late("write_on", WORK_LARGE);
-    dies_and_is_followed_late("compute_on", 0);
+    dies_alone("write_on", WORK_LARGE);
+    dies_alone("compute_on", 0);
 }
 
 CREW_TESTS(scene_roles,
            T(blobs_of_a_writer_that_listed_them_and_died_are_given_back),
            T(blobs_that_one_computed_who_died_are_given_back),
-           T(they_are_given_back_if_the_session_was_over_first))
+           T(they_are_given_back_if_nobody_writes_there_any_more))

@@ -27,11 +27,21 @@ static const uint64_t all_cells[1] = {CELLS}, origin[1];
 /* --- what children do ---------------------------------------------------- */
 
 static bool
-told_to_stop(const job *j)
+is_told(const job *j, const char *what)
 {
     char path[4200];
-    snprintf(path, sizeof path, "%s.stop", j->logs);
+    snprintf(path, sizeof path, "%s.%s", j->logs, what);
     return tmp_exists(path);
+}
+
+/* Between two versions. While the cluster heals there is no hurry: each of
+ * them is looked at in the end. */
+static bool
+told_to_stop(const job *j)
+{
+    if (is_told(j, "slow"))
+        nap_ms(200);
+    return is_told(j, "stop");
 }
 
 static int
@@ -141,6 +151,18 @@ goes_on(scene *s, const char *when)
     } while (now[0] < first[0] + STEPS || now[1] < first[1] + STEPS);
     printf("# %s: %.1f s for %d versions\n", when,
            (double)(now_ns() - begin) / 1e9, STEPS);
+}
+
+/* All goes on while the cluster is made whole again, but slowly. */
+static inline bool
+heals(scene *s)
+{
+    char path[4200];
+    snprintf(path, sizeof path, "%s.slow", s->p.logs);
+    REQUIRE(tmp_write_file(path, ""));
+    bool healed = cluster_heals();
+    unlink(path);
+    return healed;
 }
 
 /* --- the checker --------------------------------------------------------- */

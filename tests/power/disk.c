@@ -190,16 +190,26 @@ disk_load(const char *path)
     return d;
 }
 
+/* Where the zeros at the end begin, give or take a page. */
+static size_t
+end_of_data(const node *f)
+{
+    static const uint8_t zeros[4096];
+    size_t end = f->size;
+    while (end >= sizeof zeros &&
+           memcmp(f->data + end - sizeof zeros, zeros, sizeof zeros) == 0)
+        end -= sizeof zeros;
+    return end;
+}
+
 /* Zeros at the end become a hole: LMDB's lock file is large and empty. */
 static bool
 save_file(const node *f, const char *path)
 {
     int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    size_t end = f->size;
     if (fd < 0)
         return false;
-    while (end > 0 && f->data[end - 1] == 0)
-        end--;
+    size_t end = end_of_data(f);
     bool ok = write(fd, f->data, end) == (ssize_t)end &&
               ftruncate(fd, (off_t)f->size) == 0;
     close(fd);

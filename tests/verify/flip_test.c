@@ -4,9 +4,8 @@
  * it, and what cannot be read any more, verify names.
  *
  * See "Damaged metadata" in docs/format.md. bytes_test.c does the same to each
- * byte of a smaller store, and writes to it, too.
- *
- * By default some bytes, chosen by the seed; PYR_TEST_SCALE=large takes all.
+ * byte of a smaller store, and writes to it, too; here it is some bytes, chosen
+ * by the seed.
  */
 #include "verify/flips.h"
 
@@ -214,7 +213,7 @@ flip_file(const char *file, bool meta, uint64_t some)
     tally t = {0};
     REQUIRE(stat(file, &st) == 0 && st.st_size > 0);
     uint64_t size = (uint64_t)st.st_size;
-    uint64_t n = by_scale(some / 4, some, size);
+    uint64_t n = by_scale(some / 4, some, 10 * some);
     for (uint64_t i = 0; i < n && check_failures < 20; i++) {
         uint64_t at = n >= size ? i : rng_below(&r, size);
         if (meta && n < size && rng_once_in(&r, 4))
