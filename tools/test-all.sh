@@ -17,7 +17,6 @@ root=$PWD
 python=${PYTHON:-/usr/bin/python3}
 failed=()
 notes=()
-targets=()
 
 say() {
     printf '[%2d:%02d] %s\n' $((SECONDS / 60)) $((SECONDS % 60)) "$*"
@@ -35,16 +34,41 @@ quietly() {
     return 1
 }
 
-# build DIR OPTIONS...: configure, or configure anew, and compile; or exit.
-# All of it, or what $targets names.
+# How each is built. No cluster is used under the address sanitizer, and the
+# thousands of processes that tests start take three times as long to start
+# with Ceph's libraries.
+declare -A options=(
+    [build/test]="-Dbuildtype=debugoptimized -Dfaults=true \
+-Drados=enabled -Dobjclass=enabled"
+    [build]="-Dbuildtype=release -Dfaults=false -Dwerror=true \
+--prefix=/usr/local"
+    [build/asan]="-Dbuildtype=debugoptimized -Dfaults=true \
+-Db_sanitize=address,undefined -Drados=disabled -Dobjclass=disabled"
+    [build/tsan]="-Dbuildtype=debugoptimized -Dfaults=true \
+-Db_sanitize=thread"
+    [build/fuzz]="-Dbuildtype=debugoptimized -Dfuzz=true \
+-Db_sanitize=address,undefined -Db_lundef=false"
+)
+
+# compile DIR: configure, or configure anew, and compile; in a subshell.
+compile() (
+    dir=$1
+    read -ra words <<<"${options[$dir]}"
+    targets=()
+    if [ "$dir" = build/fuzz ]; then
+        export CC=clang
+        targets=(fuzzers)
+    fi
+    [ ! -f "$dir/build.ninja" ] || words=(--reconfigure "${words[@]}")
+    quietly "$dir/configure.log" meson setup "${words[@]}" "$dir" &&
+        quietly "$dir/compile.log" meson compile -C "$dir" "${targets[@]}"
+)
+
+# build DIR: or exit.
 build() {
-    local dir=$1
-    shift
-    say "$dir: building ($*)"
-    [ ! -f "$dir/build.ninja" ] || set -- --reconfigure "$@"
-    quietly "$dir/configure.log" meson setup "$@" "$dir" &&
-        quietly "$dir/compile.log" meson compile -C "$dir" "${targets[@]}" || {
-        say "FAILED: $dir does not build"
+    say "$1: building (${options[$1]})"
+    compile "$1" || {
+        say "FAILED: $1 does not build"
         exit 1
     }
 }
@@ -85,8 +109,7 @@ probe() {
 }
 
 with_faults() {
-    build build/test -Dbuildtype=debugoptimized -Dfaults=true \
-        -Drados=enabled -Dobjclass=enabled
+    build build/test
     run build/test 3
 }
 
@@ -124,8 +147,7 @@ trap end_cluster EXIT
 trap 'exit 130' INT TERM HUP
 
 release() {
-    build build -Dbuildtype=release -Dfaults=false -Dwerror=true \
-        --prefix=/usr/local
+    build build
     run build 3 unit cli || return
     say "build: installing, and using what is installed"
     rm -rf build/installed
@@ -145,8 +167,7 @@ with_asan() {
     fi
     export ASAN_OPTIONS=detect_leaks=$leaks:halt_on_error=1
     export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
-    build build/asan -Dbuildtype=debugoptimized -Dfaults=true \
-        -Db_sanitize=address,undefined
+    build build/asan
     run build/asan 6 unit engine concurrency model crash sweep keep verify api compute cli
 }
 
@@ -159,15 +180,12 @@ with_tsan() {
     # A forked child of the tests starts threads of its own.
     export TSAN_OPTIONS="halt_on_error=1:second_deadlock_stack=1"
     TSAN_OPTIONS+=":die_after_fork=0:suppressions=$root/tools/tsan.supp"
-    build build/tsan -Dbuildtype=debugoptimized -Dfaults=true \
-        -Db_sanitize=thread
+    build build/tsan
     run build/tsan 12 unit engine concurrency api
 }
 
 with_fuzz() {
-    local targets=(fuzzers)
-    CC=clang build build/fuzz -Dbuildtype=debugoptimized -Dfuzz=true \
-        -Db_sanitize=address,undefined -Db_lundef=false
+    build build/fuzz
     run build/fuzz 6 fuzz
 }
 
