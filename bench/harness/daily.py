@@ -272,13 +272,14 @@ def compressed(day):
                        durability="os")
     day.measure("box 100 x 100, compressed", able, "read", array="pressed",
                 size=(100, 100), seed=7, group="compressed")
+    day.close("pressed", able)
     os.sync()
     for side in able:
         path = os.path.join(day.players[side].home, "pressed")
         day.out.append({"group": "compressed", "side": side, "unit": "MB",
                         "case": "stored, compressed", "better": "less",
                         **stats.summary([machine.disk_bytes(path) / 1e6])})
-    day.drop("pressed", able)
+    day.remove("pressed", able)
 
 
 CASES = {"reads": small_reads, "planes": planes, "updates": updates,
