@@ -33,9 +33,11 @@ look_at(const guarding *g, uint64_t page, unsigned depth, pyri_limits lim,
     uint64_t *seen =
         &g->guard->seen[page % (sizeof g->guard->seen / sizeof *seen)];
     uint64_t as = page << 8 | (uint64_t)g->root.tree << 1 | want.leaf;
-    if (*seen == as)
-        return 0;
-    const char *wrong = pyri_page_all(&want, *out, lim);
+    /* It may be linked to twice: then it is where it belongs only once. */
+    const char *wrong = *seen == as ? pyri_page_head(&want, *out) : NULL;
+    if (!wrong)
+        wrong = *seen == as ? pyri_page_limits(&want, *out, lim)
+                            : pyri_page_all(&want, *out, lim);
     if (wrong)
         return pyri_pagefile_fail(f, page, wrong);
     *seen = as;

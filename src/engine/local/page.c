@@ -31,16 +31,18 @@ in_order(bool numbers, const uint8_t *a, const uint8_t *b)
     return pyri_page_compare(a, an, b, bn) < 0;
 }
 
+static const char order[] = "has keys out of order";
+
 /* Are keys where a search for them leads? They are in order. */
-static bool
-in_limits(const pyri_page_want *w, const uint8_t *p, pyri_limits lim)
+const char *
+pyri_page_limits(const pyri_page_want *w, const uint8_t *p, pyri_limits lim)
 {
-    unsigned first = w->leaf ? 0 : 1;
-    return (!lim.from ||
-            !in_order(w->numbers, pyri_page_entry(p, first), lim.from)) &&
-           (!lim.to || in_order(w->numbers,
-                                pyri_page_entry(p, pyri_page_entries(p) - 1),
-                                lim.to));
+    const uint8_t *first = pyri_page_entry(p, w->leaf ? 0 : 1);
+    const uint8_t *last = pyri_page_entry(p, pyri_page_entries(p) - 1);
+    return (!lim.from || !in_order(w->numbers, first, lim.from)) &&
+                   (!lim.to || in_order(w->numbers, last, lim.to))
+               ? NULL
+               : order;
 }
 
 /* Bytes of an entry in its page. */
@@ -84,13 +86,13 @@ pyri_page_all(const pyri_page_want *w, const uint8_t *p, pyri_limits lim)
         if (w->leaf && !is_known_kind(entry))
             return "has an entry of a kind that is not known";
         if (before && !in_order(w->numbers, before, entry))
-            return "has keys out of order";
+            return order;
         before = w->leaf || i > 0 ? entry : NULL;
         filled += (room + 1) & ~(size_t)1;
     }
     if (filled != w->size - upper)
         return "has entries that do not fill it";
-    return in_limits(w, p, lim) ? NULL : "has keys out of order";
+    return pyri_page_limits(w, p, lim);
 }
 
 const char *

@@ -135,6 +135,9 @@ const char *pyri_page_head(const pyri_page_want *w, const uint8_t *p);
  * values and children lead is not looked at. */
 const char *pyri_page_all(const pyri_page_want *w, const uint8_t *p,
                           pyri_limits lim);
+/* Only whether its keys are within the limits, if all else was looked at. */
+const char *pyri_page_limits(const pyri_page_want *w, const uint8_t *p,
+                             pyri_limits lim);
 /* The first page of a value of `size` bytes. */
 const char *pyri_page_overflow(const uint8_t *p, uint64_t page,
                                uint64_t size, size_t page_size);

@@ -312,6 +312,35 @@ pages_beside_are_looked_at_where_that_is_asked_for(void)
     tear_down(env);
 }
 
+/* The entry of a branch leads to the page of its neighbour, which was found to
+ * be sound there. */
+static void
+a_page_that_is_linked_to_twice_is_noticed(void)
+{
+    MDB_env *env = set_up();
+    pyri_spot spot;
+    pyri_bytes first, second, value;
+    unsigned flags, d = state.main.depth - 1;
+    bool more;
+    pyri_spot_init(&spot, &state, state.main);
+    OK(pyri_spot_edge(&spot, false, &more));
+    OK(pyri_spot_get(&spot, &first, &value, &flags));
+    const uint8_t *leaf = spot.level[d].page;
+    while (spot.level[d].page == leaf)
+        OK(pyri_spot_move(&spot, false, &more));
+    OK(pyri_spot_get(&spot, &second, &value, &flags));
+    uint8_t *branch = bytes + (spot.level[d - 1].page - bytes);
+    REQUIRE(spot.level[d - 1].at == 1); /* both are in it */
+    memcpy(branch + pyri_load16(branch + PYRI_PAGE_HEAD),
+           pyri_page_entry(branch, 1), 6);
+    pyri_guard guard = {{0}};
+    OK(pyri_guard_key(&guard, &state, state.main, second.data, second.size,
+                      false));
+    FAILS(PYR_ECORRUPT, pyri_guard_key(&guard, &state, state.main, first.data,
+                                       first.size, false));
+    tear_down(env);
+}
+
 static void
 a_list_of_free_pages_is_in_order_and_inside(void)
 {
@@ -332,4 +361,5 @@ TESTS(T(every_key_is_found_with_its_value), T(a_walk_goes_where_lmdb_goes),
       T(a_flipped_byte_leads_nowhere),
       T(a_damaged_page_is_noticed_before_it_is_written),
       T(pages_beside_are_looked_at_where_that_is_asked_for),
+      T(a_page_that_is_linked_to_twice_is_noticed),
       T(a_list_of_free_pages_is_in_order_and_inside))
