@@ -685,9 +685,7 @@ resolve_one(pyri_array *a, const pyri_flights *all, size_t i)
     pyri_draft d = {.array = a};
     pyri_flights below = *all;
     uint64_t latest;
-    for (below.n = 0; below.n < i; below.n++)
-        if (pyri_ticket_flat(&all->list[below.n]))
-            return 0; /* not before that is published */
+    below.n = i;
     d.flat = pyri_ticket_flat(f);
     int err = pyri_ticket_decode(a->schema.ndim, f->claim, before, f->shape, &d.kind,
                            &d.claim);
@@ -701,15 +699,33 @@ resolve_one(pyri_array *a, const pyri_flights *all, size_t i)
     return err == PYR_EFENCED ? 0 : err; /* someone was faster */
 }
 
-int
-pyri_resolve(pyri_array *a)
+/* Complete what is dead, up to the first version with flats: what lies above
+ * that is completed once it is published, which it may be now (*again). */
+static int
+resolve_some(pyri_array *a, bool *again)
 {
     pyri_flights all = {0};
     int err = pyri_engine_flights(a->engine, a->id, &all);
-    for (size_t i = 0; err == 0 && i < all.n; i++)
+    *again = false;
+    for (size_t i = 0; err == 0 && i < all.n; i++) {
         if (all.list[i].dead)
             err = resolve_one(a, &all, i);
+        if (pyri_ticket_flat(&all.list[i])) {
+            *again = all.list[i].dead;
+            break;
+        }
+    }
     pyri_flights_fini(&all);
+    return err;
+}
+
+int
+pyri_resolve(pyri_array *a)
+{
+    bool again = true;
+    int err = 0;
+    while (err == 0 && again)
+        err = resolve_some(a, &again);
     return err;
 }
 

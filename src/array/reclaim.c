@@ -18,6 +18,7 @@
 #include "base/room.h"
 #include "base/sys.h"
 
+#include <stdio.h>
 #include <string.h>
 
 enum {
@@ -355,6 +356,11 @@ reclaim_all(reclaiming *x, const doomed *d, const pyr_progress *progress)
     return err != 0 ? err : last;
 }
 
+typedef struct trouble {
+    int err;
+    char text[1024];
+} trouble;
+
 static int
 note_name(void *ctx, const char *name)
 {
@@ -362,26 +368,34 @@ note_name(void *ctx, const char *name)
     return 0;
 }
 
-/* Nobody may ever write there again, and what they stored would stay. An array
- * whose record is damaged is for verify to tell of. */
-static int
-resolve_everywhere(pyri_engine *e)
+/* What keeps one array from being put in order is no reason to leave the
+ * others as they are. It is told in the end; but harm is for verify to name. */
+static void
+note_trouble(trouble *t, int err)
+{
+    if (err >= 0 || t->err < 0 || err == PYR_ECORRUPT || err == PYR_EFORMAT ||
+        err == PYR_ENOTFOUND || err == PYR_ENOVERSION)
+        return;
+    t->err = err;
+    snprintf(t->text, sizeof t->text, "%s", pyr_errmsg());
+}
+
+/* Nobody may ever write there again, and what they stored would stay. */
+static void
+resolve_everywhere(pyri_engine *e, trouble *t)
 {
     pyri_buf names = {0};
-    int err = pyri_array_list(e, note_name, &names);
-    if (err == 0)
-        err = pyri_buf_check(&names, "a list of arrays");
-    const char *name = (const char *)names.data, *end = name + names.size;
-    for (; err == 0 && name < end; name += strlen(name) + 1) {
+    note_trouble(t, pyri_array_list(e, note_name, &names));
+    note_trouble(t, pyri_buf_check(&names, "a list of arrays"));
+    const char *name = (const char *)names.data;
+    const char *end = names.failed ? name : name + names.size;
+    for (; name < end; name += strlen(name) + 1) {
         pyri_array *a;
-        if ((err = pyri_array_open(e, name, &a)) == 0)
-            err = pyri_resolve(a);
-        else if (err == PYR_ECORRUPT)
-            err = 0;
+        int err = pyri_array_open(e, name, &a);
+        note_trouble(t, err < 0 ? err : pyri_resolve(a));
         pyri_array_close(a);
     }
     pyri_buf_fini(&names);
-    return err;
 }
 
 static int
@@ -401,6 +415,7 @@ pyri_reclaim(pyri_engine *e, const pyr_progress *progress, pyr_reclaimed *out)
 {
     reclaiming x = {.e = e, .family = {.engine = e}, .out = out};
     doomed d = {0};
+    trouble elsewhere = {0};
     pyri_settled settled = {0, 0};
     memset(out, 0, sizeof *out);
     x.folding.family = &x.family;
@@ -408,7 +423,8 @@ pyri_reclaim(pyri_engine *e, const pyr_progress *progress, pyr_reclaimed *out)
     int err = pyri_engine_begin_upkeep(e);
     if (err < 0)
         return err;
-    if ((err = resolve_everywhere(e)) == 0 && x.folds)
+    resolve_everywhere(e, &elsewhere);
+    if (x.folds)
         err = pyri_unfolded_find(&x.unfolded, e);
     if (err == 0 && (err = list_doomed(e, &d)) == 0)
         err = reclaim_all(&x, &d, progress);
@@ -425,7 +441,9 @@ pyri_reclaim(pyri_engine *e, const pyr_progress *progress, pyr_reclaimed *out)
     free(x.nodes);
     free(x.blobs);
     free(d.list);
-    return err;
+    return err == 0 && elsewhere.err < 0
+               ? pyri_fail(elsewhere.err, "%s", elsewhere.text)
+               : err;
 }
 
 /* --- what a version holds alone ------------------------------------------ */

@@ -114,7 +114,7 @@ take_turn(lane *l, size_t *turn)
     }
     pthread_mutex_lock(&v->turn_lock);
     *turn = atomic_fetch_add(&v->next_turn, 1);
-    if (*turn < v->njobs) {
+    if (*turn < v->njobs && v->jobs[v->turns[*turn].job].placed) {
         l->reading = &v->read_locks[v->turns[*turn].place[0] % PYRI_READ_LOCKS];
         pthread_mutex_lock(l->reading);
     }

@@ -451,6 +451,38 @@ who_writes_into_a_flood_comes_after_it(void)
     write_into_a_flood("write.built", true);
 }
 
+/* Both die: who reclaims completes the one, and then the other. */
+static void
+who_reclaims_completes_what_died_above_a_flood(void)
+{
+    char url[4096];
+    pyr_store *store;
+    pyr_array *a;
+    pyr_reclaimed gone;
+    pyr_version latest;
+    proc_kill_all();
+    snprintf(url, sizeof url, "%s", tmp_store("flood"));
+    OK(make_base(url));
+    OK(make_huge(url, &store, &a));
+    job flood = {.role = "flood", .url = url, .logs = "-"};
+    job poke = {.role = "poke", .url = url, .logs = "-"};
+    pid_t first = start_at("write.taken", "stop", 1, &flood);
+    REQUIRE(is_stopped(first));
+    pid_t second = start_at("write.taken", "stop", 1, &poke);
+    REQUIRE(is_stopped(second));
+    kill(first, SIGKILL);
+    kill(second, SIGKILL);
+    CHECK(proc_wait(first, BOUND).signal == SIGKILL);
+    CHECK(proc_wait(second, BOUND).signal == SIGKILL);
+    OK(pyr_reclaim(store, NULL, &gone));
+    OK(pyr_latest(a, &latest));
+    CHECK(latest == 2);
+    CHECK(cell_at(a, 2, far[0]) == 0);
+    pyr_array_close(a);
+    pyr_close(store);
+    tmp_remove(url);
+}
+
 static const crew_role roles[] = {{"compute", role_compute},
                                   {"triple", role_triple},
                                   {"flood", role_flood},
@@ -462,4 +494,5 @@ CREW_TESTS(roles, T(a_computation_killed_at_any_point_is_done_or_not),
            T(a_computation_that_is_disturbed_five_times_gives_up),
            T(a_source_that_is_forgotten_meanwhile_is_no_damage),
            T(a_flood_killed_at_any_point_is_done_or_not),
-           T(who_writes_into_a_flood_comes_after_it))
+           T(who_writes_into_a_flood_comes_after_it),
+           T(who_reclaims_completes_what_died_above_a_flood))

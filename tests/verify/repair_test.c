@@ -249,6 +249,39 @@ forgotten_versions_are_not_missed(void)
     tear_down();
 }
 
+/* The head of an array of two axes. */
+static meta_verdict
+harm_head(void *ctx, meta_entry *e)
+{
+    (void)ctx;
+    if (e->key[0] != 'h' || e->key_size != 9 || e->size != 40)
+        return META_LEAVE;
+    e->value[9] ^= 0x10;
+    return META_STORE;
+}
+
+static void
+an_array_that_is_harmed_keeps_no_other_from_being_reclaimed(void)
+{
+    uint64_t shape[2] = {4, 4};
+    pyr_array *other;
+    pyr_reclaimed gone;
+    pyr_version latest;
+    set_up();
+    OK(pyr_create(store, "other", &(pyr_spec){.ndim = 2, .shape = shape,
+                                              .type = PYR_I64}, &other));
+    pyr_array_close(other);
+    OK(pyr_forget(array, 2, 4, 0, 0, NULL));
+    change(NULL, harm_head, NULL, 1);
+    OK(pyr_array_open(store, "other", &other));
+    FAILS(PYR_ECORRUPT, pyr_latest(other, &latest));
+    pyr_array_close(other);
+    OK(pyr_reclaim(store, NULL, &gone));
+    CHECK(gone.versions == 3);
+    check_version(5);
+    tear_down();
+}
+
 /* --- what is left over --------------------------------------------------- */
 
 static meta_verdict
@@ -334,5 +367,6 @@ an_origin_learns_of_its_clone_again(void)
 TESTS(T(a_summary_that_is_wrong_is_worked_out_again),
       T(a_leaf_whose_digest_is_missing_is_named),
       T(a_version_without_its_record_is_named_and_nothing_of_it_goes),
-      T(forgotten_versions_are_not_missed), T(orphans_are_counted_and_go),
+      T(forgotten_versions_are_not_missed),
+      T(an_array_that_is_harmed_keeps_no_other_from_being_reclaimed), T(orphans_are_counted_and_go),
       T(an_origin_learns_of_its_clone_again))
