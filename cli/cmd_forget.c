@@ -105,6 +105,9 @@ run(const args *a)
     uint64_t n = 0;
     if (a->nwords == 2 && !args_has(a, "keep") && !args_has(a, "older-than"))
         return misuse(a->verb, "forget: name versions, or say what to keep");
+    if (a->nwords > 2 && args_has(a, "older-than"))
+        return misuse(a->verb, "forget: --older-than does not go with named "
+                               "versions");
     int err = target_array(a, 0, &t);
     if (!err && a->nwords == 2 && !(err = whole_range(a, &t, &r)))
         err = forget(a, &t, &r, &n);

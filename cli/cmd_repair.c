@@ -10,7 +10,7 @@
 #include <inttypes.h>
 
 static const option options[] = {
-    {"jobs", 'j', "N", "threads at work (default: one per core)"},
+    {"jobs", 'j', "N", "threads at work, 4 at most (default: one per core)"},
     {NULL, 0, NULL, NULL},
 };
 

@@ -10,7 +10,7 @@
 
 static const option options[] = {
     {"deep", 0, NULL, "read every cell; else the index and heads only"},
-    {"jobs", 'j', "N", "threads at work (default: one per core)"},
+    {"jobs", 'j', "N", "threads at work, 4 at most (default: one per core)"},
     {NULL, 0, NULL, NULL},
 };
 

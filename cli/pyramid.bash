@@ -60,7 +60,8 @@ _pyramid_word()
     for ((i = 2; i < COMP_CWORD; i++)); do
         case ${COMP_WORDS[i]} in
         --json | --quiet | --help | --no-wait | --bounds | --long | \
-            --reverse | --digest | --deep | --cells | -l | -q | -h) continue ;;
+            --reverse | --digest | --deep | --cells | --each | --tagged | \
+            -l | -q | -h) continue ;;
         -[0-9]*) ;;
         -?*) i=$((i + 1)); continue ;;
         esac

@@ -255,6 +255,8 @@ def misuse_exits_2():
     bad(2, "init", "s", "--durability", "never", says="never")
     bad(2, "init", "s", "--lease", "-5", says="--lease")
     bad(2, "ls", "s", "--long=yes", says="--long")
+    bad(2, "forget", "s", "t", says="name versions")
+    bad(2, "forget", "s", "t", "4", "--older-than", "9", says="--older-than")
     check(not os.path.exists("s"), "a bad call made a store")
 
 
