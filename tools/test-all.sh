@@ -168,7 +168,7 @@ with_asan() {
     export ASAN_OPTIONS=detect_leaks=$leaks:halt_on_error=1
     export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
     build build/asan
-    run build/asan 6 unit engine concurrency model crash sweep keep verify api compute cli
+    run build/asan 6 unit engine concurrency model crash sweep keep verify copy api compute cli
 }
 
 with_tsan() {
