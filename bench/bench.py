@@ -143,7 +143,8 @@ def main():
     elif args.verb == "compare":
         sys.exit(1 if compare.show(args.old, args.new) else 0)
     else:
-        print("\n".join(["dicing", *daily.CASES, "crowd", *programs.NAMES]))
+        print("\n".join(["dicing", *daily.CASES, "crowd", *programs.NAMES,
+                         "ceph"]))
 
 
 if __name__ == "__main__":

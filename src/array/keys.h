@@ -11,6 +11,8 @@
  *   gone/ID         version 0 of this clone was forgotten (empty but for a 1)
  *   handler/ID      what is stored goes through these (handler_list.c)
  *   copy/ID         the array is a copy: of which one, and how far (copies.c)
+ *   unfolded/ID     versions were erased, and what is left not folded yet
+ *                   (unfolded.c)
  */
 #ifndef PYRI_ARRAY_KEYS_H
 #define PYRI_ARRAY_KEYS_H
