@@ -53,18 +53,33 @@ limits_of(const uint8_t *p, unsigned i, pyri_limits lim)
         i + 1 < pyri_page_entries(p) ? pyri_page_entry(p, i + 1) : lim.to};
 }
 
-/* Pages below entry `i` of a branch, along one edge. */
+/* Less is in it than a third: LMDB merges leaves that are a quarter full. */
+static bool
+is_thin(const guarding *g, const uint8_t *p)
+{
+    size_t all = g->state->file->page_size - PYRI_PAGE_HEAD;
+    return 3 * (all - pyri_page_left(p)) < all;
+}
+
+/* Pages below entry `i` of a branch, along one edge. A leaf that is thin may be
+ * merged with where we come from, and then with the one behind it. */
 static int
 look_along(const guarding *g, const uint8_t *p, unsigned i, unsigned depth,
            pyri_limits lim, bool last)
 {
     int err = 0;
-    while (depth < g->root.depth && err == 0) {
+    for (; depth + 1 < g->root.depth && err == 0; depth++) {
         uint64_t child = pyri_entry_child(pyri_page_entry(p, i));
         lim = limits_of(p, i, lim);
-        err = look_at(g, child, ++depth, lim, &p);
-        if (err == 0)
+        if ((err = look_at(g, child, depth + 1, lim, &p)) == 0)
             i = last ? pyri_page_entries(p) - 1 : 0;
+    }
+    for (bool thin = err == 0; thin && i < pyri_page_entries(p);
+         i += last ? -1u : 1u) {
+        const uint8_t *leaf;
+        err = look_at(g, pyri_entry_child(pyri_page_entry(p, i)), depth + 1,
+                      limits_of(p, i, lim), &leaf);
+        thin = err == 0 && is_thin(g, leaf);
     }
     return err;
 }
@@ -136,9 +151,10 @@ pyri_guard_edge(pyri_guard *guard, const pyri_state *s, pyri_root root,
     if (root.depth == 0)
         return 0;
     int err = look_at(&g, root.page, 1, all, &p);
-    return err < 0 ? err
-                   : look_along(&g, p, last ? pyri_page_entries(p) - 1 : 0, 1,
-                                all, last);
+    return err < 0 || root.depth == 1
+               ? err
+               : look_along(&g, p, last ? pyri_page_entries(p) - 1 : 0, 1, all,
+                            last);
 }
 
 /* --- free pages ---------------------------------------------------------- */

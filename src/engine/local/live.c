@@ -200,9 +200,11 @@ pyri_live_there(pyri_site *s)
 {
     if (atomic_load(&s->live_ready))
         return true;
+    pyri_site_hold_forks(true);
     pthread_mutex_lock(&s->lock);
     (void)try_open(s);
     pthread_mutex_unlock(&s->lock);
+    pyri_site_hold_forks(false);
     return atomic_load(&s->live_ready);
 }
 

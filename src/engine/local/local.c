@@ -39,6 +39,17 @@ before_fork(void)
     pthread_mutex_lock(&registry_lock);
 }
 
+/* A child that is made while a file of the store is being opened would have it,
+ * and with it a lock that nobody can undo. */
+void
+pyri_site_hold_forks(bool hold)
+{
+    if (hold)
+        pthread_mutex_lock(&registry_lock);
+    else
+        pthread_mutex_unlock(&registry_lock);
+}
+
 static void
 after_fork_in_parent(void)
 {

@@ -366,6 +366,7 @@ typedef struct pyri_turn {
 /* `me` is this process. Between them others wait, as a rule, but not forever. */
 void pyri_turn_take(pyri_turn *t, uint32_t me);
 void pyri_turn_pass(pyri_turn *t, uint32_t me);
+extern int64_t pyri_turn_patience_ns; /* with one who seems to live */
 
 /* --- mailbox.c: completions for another process -------------------------- */
 
@@ -493,6 +494,9 @@ void pyri_publisher_init(pyri_publisher *p);
 int pyri_publish(pyri_site *s, pyri_complete *c);
 /* Publish a version that nobody took. */
 int pyri_import(pyri_site *s, pyri_complete *c);
+
+/* Until it is undone, this process has no child: see local.c. */
+void pyri_site_hold_forks(bool hold);
 
 /* --- live.c: what is valid for one boot of the machine ------------------- */
 

@@ -74,6 +74,13 @@ pyri_page_entries(const uint8_t *p)
     return (pyri_load16(p + 12) - (unsigned)PYRI_PAGE_HEAD) / 2;
 }
 
+/* Bytes that are not used. */
+static inline size_t
+pyri_page_left(const uint8_t *p)
+{
+    return pyri_load16(p + 14) - (size_t)pyri_load16(p + 12);
+}
+
 /* Entry `i` of a page whose table of entries is sound. */
 static inline const uint8_t *
 pyri_page_entry(const uint8_t *p, unsigned i)

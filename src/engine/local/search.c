@@ -48,7 +48,8 @@ pyri_pagefile_close(pyri_pagefile *f)
     f->at = NULL;
 }
 
-/* Are there so many pages? The file only grows. */
+/* Are there so many pages? The file grows; only pages that nothing leads to are
+ * cut off its end (holes.c). */
 static int
 check_there(pyri_pagefile *f, uint64_t page, uint64_t end,
             const char *wrong)

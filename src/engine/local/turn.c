@@ -15,11 +15,18 @@
  */
 #include "engine/local/local.h"
 
+#include "base/io.h"
+#include "base/sys.h"
+
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
+#include <string.h>
 
 enum { SLICE_MS = 20 };
-#define PATIENCE_NS INT64_C(1000000000)
+
+int64_t pyri_turn_patience_ns = 1000000000;
 
 static bool
 swap(pyri_turn *t, uint32_t from, uint32_t to)
@@ -27,11 +34,28 @@ swap(pyri_turn *t, uint32_t from, uint32_t to)
     return atomic_compare_exchange_strong(&t->whose, &from, to);
 }
 
+/* Has it ended, and only its parent not looked yet? */
+static bool
+is_zombie(uint32_t whose)
+{
+    char path[32], text[128];
+    snprintf(path, sizeof path, "/proc/%u/stat", (unsigned)whose);
+    int fd = PYRI_RETRY(pyri_sys_open(path, O_RDONLY | O_CLOEXEC));
+    if (fd < 0)
+        return false;
+    ssize_t n = PYRI_RETRY(pyri_sys_read(fd, text, sizeof text - 1));
+    pyri_sys_close(fd);
+    text[n > 0 ? n : 0] = 0;
+    const char *name = strrchr(text, ')'); /* then its state */
+    return name && (strncmp(name, ") Z", 3) == 0 ||
+                    strncmp(name, ") X", 3) == 0);
+}
+
 /* In another space of process numbers a living one may seem to be dead. */
 static bool
 is_gone(uint32_t whose)
 {
-    return kill((pid_t)whose, 0) < 0 && errno == ESRCH;
+    return (kill((pid_t)whose, 0) < 0 && errno == ESRCH) || is_zombie(whose);
 }
 
 void
@@ -52,7 +76,7 @@ pyri_turn_take(pyri_turn *t, uint32_t me)
         if (whose == 0)
             continue;
         if (now - since >= SLICE_MS * INT64_C(1000000) &&
-            (now - since > PATIENCE_NS || is_gone(whose)) &&
+            (now - since > pyri_turn_patience_ns || is_gone(whose)) &&
             swap(t, whose, me))
             break;
         pyri_futex_wait_shared(&t->whose, whose, SLICE_MS);

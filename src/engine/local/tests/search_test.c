@@ -312,6 +312,52 @@ pages_beside_are_looked_at_where_that_is_asked_for(void)
     tear_down(env);
 }
 
+/* Leave the first entry of a leaf, as if the others had been deleted. */
+static void
+make_thin(uint8_t *leaf)
+{
+    const uint8_t *first = pyri_page_entry(leaf, 0);
+    size_t room = PYRI_PAGE_ENTRY + pyri_entry_key(first) +
+                  (pyri_entry_flags(first) & PYRI_ENTRY_BIG
+                       ? 8
+                       : (size_t)pyri_entry_size(first));
+    size_t at = file.page_size - ((room + 1) & ~(size_t)1);
+    memmove(leaf + at, first, room);
+    pyri_store16(leaf + 12, PYRI_PAGE_HEAD + 2);
+    pyri_store16(leaf + 14, (uint16_t)at);
+    pyri_store16(leaf + PYRI_PAGE_HEAD, (uint16_t)at);
+}
+
+/* It would be merged with the page of the key, and both with the next one. */
+static void
+what_lies_behind_a_thin_page_is_looked_at_too(void)
+{
+    MDB_env *env = set_up();
+    pyri_spot spot;
+    pyri_bytes key, value;
+    unsigned flags, d = state.main.depth - 1;
+    uint8_t *leaves[3];
+    bool more;
+    pyri_spot_init(&spot, &state, state.main);
+    OK(pyri_spot_edge(&spot, false, &more));
+    OK(pyri_spot_get(&spot, &key, &value, &flags));
+    for (unsigned i = 0; i < 3; i++) {
+        leaves[i] = bytes + (spot.level[d].page - bytes);
+        REQUIRE(spot.level[d - 1].at == i);
+        while (spot.level[d].page == leaves[i])
+            OK(pyri_spot_move(&spot, false, &more));
+    }
+    leaves[2][14] ^= 1;
+    pyri_guard guard = {{0}}, again = {{0}};
+    OK(pyri_guard_key(&guard, &state, state.main, key.data, key.size, true));
+    make_thin(leaves[1]);
+    FAILS(PYR_ECORRUPT, pyri_guard_key(&again, &state, state.main, key.data,
+                                       key.size, true));
+    leaves[2][14] ^= 1;
+    OK(pyri_guard_key(&again, &state, state.main, key.data, key.size, true));
+    tear_down(env);
+}
+
 /* The entry of a branch leads to the page of its neighbour, which was found to
  * be sound there. */
 static void
@@ -361,5 +407,6 @@ TESTS(T(every_key_is_found_with_its_value), T(a_walk_goes_where_lmdb_goes),
       T(a_flipped_byte_leads_nowhere),
       T(a_damaged_page_is_noticed_before_it_is_written),
       T(pages_beside_are_looked_at_where_that_is_asked_for),
+      T(what_lies_behind_a_thin_page_is_looked_at_too),
       T(a_page_that_is_linked_to_twice_is_noticed),
       T(a_list_of_free_pages_is_in_order_and_inside))

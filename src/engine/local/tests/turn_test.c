@@ -144,6 +144,24 @@ the_turn_of_one_who_is_gone_is_taken(void)
     munmap(b, sizeof *b);
 }
 
+/* Its parent has not asked for it yet. */
+static void
+the_turn_of_a_zombie_is_taken(void)
+{
+    board *b = new_board();
+    siginfo_t info;
+    int64_t patience = pyri_turn_patience_ns;
+    pid_t pid = proc_fork(take_and_die, &b->turn);
+    REQUIRE(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT) == 0);
+    CHECK(atomic_load(&b->turn.whose) == (uint32_t)pid);
+    pyri_turn_patience_ns = INT64_MAX;
+    pyri_turn_take(&b->turn, me());
+    pyri_turn_patience_ns = patience;
+    CHECK(atomic_load(&b->turn.whose) == me());
+    CHECK(proc_ends_well(pid, BOUND_MS));
+    munmap(b, sizeof *b);
+}
+
 /* It may be stopped: LMDB's lock will tell. Its end is not ours then. */
 static void
 nobody_is_waited_for_forever(void)
@@ -160,4 +178,5 @@ nobody_is_waited_for_forever(void)
 TESTS(T(one_at_a_time_as_long_as_nobody_dies),
       T(nobody_sleeps_on_when_others_are_killed),
       T(the_turn_of_one_who_is_gone_is_taken),
+      T(the_turn_of_a_zombie_is_taken),
       T(nobody_is_waited_for_forever))
