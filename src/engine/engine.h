@@ -392,8 +392,9 @@ typedef struct pyri_engine_ops {
     /* Give to the system what was erased and nobody reads any more, and what
      * writers that died left behind. The caller has begun upkeep. */
     int (*settle)(pyri_engine *e, pyri_settled *out);
-    /* Everything that is stored, reachable or not: for verification. Nodes of
-     * one array, or, if that is 0, of all. */
+    /* Everything that is stored, reachable or not: for verification; but not
+     * what was erased and waits for readers. Nodes of one array, or, if that is
+     * 0, of all. */
     int (*scan_nodes)(pyri_engine *e, pyri_reader *r, uint64_t array,
                       pyri_node_fn *each, void *ctx);
     int (*scan_blobs)(pyri_engine *e, pyri_reader *r, pyri_blob_fn *each,

@@ -530,6 +530,9 @@ scans_show_all_nodes_and_named_blobs(void)
     OK(pyri_engine_begin(e, &r));
     OK(pyri_engine_scan_blobs(e, r, visit_blob, &blobs));
     CHECK(blobs.n == 2 * OWN_BLOBS && !blobs.wrong);
+    nodes = (tour){.held = both}; /* what is erased may wait; it is not shown */
+    OK(pyri_engine_scan_nodes(e, r, ARRAY, visit_node, &nodes));
+    CHECK(nodes.n == OWN_NODES && !nodes.wrong);
     pyri_engine_end(e, r);
     pyri_engine_close(e);
 }

@@ -318,6 +318,14 @@ int pyri_rnodes_put(pyri_cluster *s, const pyri_complete *c, pyri_turn turn,
                     pyri_calls *calls);
 /* Those of one epoch only; what cannot be removed stays as an orphan. */
 void pyri_rnodes_undo(pyri_cluster *s, const pyri_complete *c, pyri_turn turn);
+/* Nodes on lists of what was erased: they are there, and count no more. */
+typedef struct pyri_rwaiting {
+    pyri_digest *names; /* heap */
+    size_t n, room;
+} pyri_rwaiting; /* zero-initialise */
+/* Those of an array (rados_upkeep.c); what was noted before stays. */
+int pyri_rwaiting_add(pyri_rwaiting *w, pyri_cluster *s, uint64_t array);
+bool pyri_rwaiting_has(const pyri_rwaiting *w, pyri_bytes key);
 /* Remove nodes, wherever they are; adds the bytes that went. */
 int pyri_rnodes_drop(pyri_cluster *s, const pyri_bytes *keys, size_t n,
                     uint64_t *bytes);

@@ -471,6 +471,7 @@ typedef struct tour {
     size_t n, room;
     pyri_node_put *nodes; /* of one bucket */
     size_t nnodes, node_room;
+    pyri_rwaiting waiting;
 } tour;
 
 static int
@@ -522,7 +523,9 @@ by_key(const void *a, const void *b)
                                (x->key.size < y->key.size);
 }
 
-/* The objects of one bucket, from `at` on; tells where the next begins. */
+/* The objects of one bucket, from `at` on; tells where the next begins. Lists
+ * of what was erased are asked for after the nodes: one that is erased before
+ * it is seen is on a list until it has gone. */
 static int
 visit_bucket(tour *t, size_t *at, pyri_node_fn *each, void *ctx)
 {
@@ -536,8 +539,11 @@ visit_bucket(tour *t, size_t *at, pyri_node_fn *each, void *ctx)
         err = pyri_rados_entries(t->s, &own, t->shards[*at].oid, note_node, t);
     if (t->nnodes > 1)
         qsort(t->nodes, t->nnodes, sizeof *t->nodes, by_key);
+    if (t->nnodes && err == 0)
+        err = pyri_rwaiting_add(&t->waiting, t->s, first->array);
     for (size_t i = 0; i < t->nnodes && err == 0; i++)
-        err = each(ctx, t->nodes[i].key, t->nodes[i].value);
+        if (!pyri_rwaiting_has(&t->waiting, t->nodes[i].key))
+            err = each(ctx, t->nodes[i].key, t->nodes[i].value);
     pyri_rados_free_blocks(&own);
     return err;
 }
@@ -558,5 +564,6 @@ pyri_rados_scan_nodes(pyri_engine *e, pyri_reader *r, uint64_t array,
         err = visit_bucket(&t, &at, each, ctx);
     free(t.shards);
     free(t.nodes);
+    free(t.waiting.names);
     return err;
 }

@@ -284,8 +284,11 @@ must_wait(pyri_cluster *s, uint64_t id, uint64_t *waiting)
     return wait;
 }
 
+/* Called with the lists of an object, one after the other. */
+typedef int list_fn(void *ctx, const char *oid, uint64_t id, pyri_bytes list);
+
 static int
-settle_object(pyri_cluster *s, const char *oid, pyri_settled *out)
+each_list(pyri_cluster *s, const char *oid, list_fn *each, void *ctx)
 {
     uint64_t id = 0;
     bool first = true;
@@ -305,15 +308,85 @@ settle_object(pyri_cluster *s, const char *oid, pyri_settled *out)
         }
         id = pyri_cursor_u64(&c.answer);
         pyri_bytes list = pyri_cursor_str(&c.answer);
-        if (c.answer.failed)
-            err = pyri_rados_garbled(&c);
-        else if (!must_wait(s, id, &out->waiting) &&
-                 (err = work_off(s, list, &out->bytes)) == 0)
-            err = bury(s, oid, id);
+        err = c.answer.failed ? pyri_rados_garbled(&c)
+                              : each(ctx, oid, id, list);
         pyri_call_fini(&c);
     }
     return err;
 }
+
+typedef struct settling {
+    pyri_cluster *s;
+    pyri_settled *out;
+} settling;
+
+static int
+settle_list(void *ctx, const char *oid, uint64_t id, pyri_bytes list)
+{
+    const settling *x = ctx;
+    if (must_wait(x->s, id, &x->out->waiting))
+        return 0;
+    int err = work_off(x->s, list, &x->out->bytes);
+    return err == 0 ? bury(x->s, oid, id) : err;
+}
+
+/* --- nodes that wait ----------------------------------------------------- */
+
+static int
+by_name(const void *a, const void *b)
+{
+    const pyri_digest *x = a, *y = b;
+    if (x->lo != y->lo)
+        return x->lo < y->lo ? -1 : 1;
+    return (x->hi > y->hi) - (x->hi < y->hi);
+}
+
+static int
+note_waiting(void *ctx, const char *oid, uint64_t id, pyri_bytes list)
+{
+    pyri_rwaiting *w = ctx;
+    erasing x = {0};
+    int err = 0;
+    (void)oid, (void)id;
+    if (decode_list(list, &x) < 0)
+        err = pyri_fail(PYR_ECORRUPT, "a list of what was erased is damaged");
+    else if (!pyri_room(&w->names, &w->room, w->n + x.nkeys,
+                        sizeof *w->names))
+        err = pyri_fail_nomem("a list of nodes");
+    for (size_t i = 0; i < x.nkeys && err == 0; i++)
+        w->names[w->n++] = name_of('n', x.keys[i]);
+    free(x.keys);
+    free(x.blobs);
+    return err;
+}
+
+int
+pyri_rwaiting_add(pyri_rwaiting *w, pyri_cluster *s, uint64_t array)
+{
+    char oid[PYRI_RADOS_OID];
+    size_t kept = 0;
+    pyri_rados_head_oid(oid, array);
+    int err = each_list(s, oid, note_waiting, w);
+    if (err == 0)
+        err = each_list(s, PYRI_RADOS_CATALOG, note_waiting, w);
+    if (w->n > 1)
+        qsort(w->names, w->n, sizeof *w->names, by_name);
+    for (size_t i = 0; i < w->n; i++)
+        if (i == 0 || by_name(&w->names[kept - 1], &w->names[i]) != 0)
+            w->names[kept++] = w->names[i];
+    w->n = kept;
+    return err;
+}
+
+bool
+pyri_rwaiting_has(const pyri_rwaiting *w, pyri_bytes key)
+{
+    pyri_digest name = name_of('n', key);
+    return w->n &&
+           bsearch(&name, w->names, w->n, sizeof name, by_name) != NULL;
+}
+
+/* --- settling ------------------------------------------------------------ */
 
 /* Records of erased versions that no reader can ask for any more. */
 static void
@@ -348,10 +421,11 @@ pyri_rados_settle(pyri_engine *e, pyri_settled *out)
     if (err < 0 || (err = pyri_rados_settle_edits(s)) < 0 ||
         (err = pyri_rados_heads(s, &heads, &n)) < 0)
         return err;
-    err = settle_object(s, PYRI_RADOS_CATALOG, out);
+    settling x = {s, out};
+    err = each_list(s, PYRI_RADOS_CATALOG, settle_list, &x);
     for (size_t i = 0; i < n && err == 0; i++) {
         pyri_rados_head_oid(oid, heads[i]);
-        err = settle_object(s, oid, out);
+        err = each_list(s, oid, settle_list, &x);
     }
     drop_records(s);
     if (err == 0)
