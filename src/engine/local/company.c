@@ -15,7 +15,6 @@
 
 enum {
     RECENT = 2,  /* turns */
-    MANY = 5,    /* others */
     PART = 2,    /* of a turn that is waited for at most, */
     MOST = 2000, /* and microseconds */
     LONG = 100000, /* as if no turn took longer: it was stopped */
@@ -45,13 +44,6 @@ pyri_company_others(pyri_company *c, uint64_t who, uint32_t turn)
         n += last != 0 && turn - last < RECENT && &c->last[i] != own;
     }
     return n;
-}
-
-/* Of many, half: while their turn is flushed, the other half gets ready. */
-unsigned
-pyri_company_enough(unsigned others)
-{
-    return others < MANY ? others : others / 2;
 }
 
 void

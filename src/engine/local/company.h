@@ -20,8 +20,6 @@ typedef struct pyri_company {
 void pyri_company_note(pyri_company *c, uint64_t who, uint32_t turn);
 /* How many beside `who` took part in the last turns, of which this is one. */
 unsigned pyri_company_others(pyri_company *c, uint64_t who, uint32_t turn);
-/* For how many of them a turn is worth waiting. */
-unsigned pyri_company_enough(unsigned others);
 /* What a turn took. */
 void pyri_company_took(pyri_company *c, int64_t ns);
 /* How long the next turn may wait for them. */

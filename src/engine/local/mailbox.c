@@ -331,8 +331,8 @@ pyri_mailbox_gather(pyri_site *s, const atomic_uint *waiting,
     box *m = s->mailbox->box;
     int64_t now = pyri_now_ns();
     int64_t until = now + pyri_company_patience_ns(&m->company);
-    unsigned others = pyri_company_enough(
-        pyri_company_others(&m->company, me, atomic_load(&m->turns)));
+    unsigned others = pyri_company_others(&m->company, me,
+                                          atomic_load(&m->turns));
     while (now < until && atomic_load(&m->busy) == me &&
            (count_pending(m) < others || atomic_load(waiting) < threads)) {
         pyri_sys_nanosleep(&pause, NULL);
