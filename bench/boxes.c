@@ -4,7 +4,8 @@
  * Boxes, rows and columns of an 8192 x 8192 f64 array in chunks of 256 x 256,
  * planes of a 512^3 f32 array in chunks of 32^3; the same places are read by
  * pyr_read() and from a mapped file of chunks (mapped.h). Then the price of
- * history (snapshot 1 against snapshot 10,000) and of the first touch, when
+ * history (snapshot 1 against snapshot 10,000; where each version writes a
+ * small box anywhere, and where it writes a chunk) and of the first touch, when
  * checksums are verified.
  */
 #include "common.h"
@@ -161,15 +162,16 @@ warm_case(twins *t, const shape *s)
 
 /* --- history ------------------------------------------------------------- */
 
+/* Boxes of 64 x 64 at multiples of `step`. */
 static void
-make_history(twins *t, int versions)
+make_history(twins *t, int versions, uint64_t step)
 {
-    uint64_t seed = 3, size[2] = {64, 64};
+    uint64_t seed = 3, size[2] = {64, 64}, side = t->g.shape[1];
     double *cells = bench_alloc(64 * 64 * 8);
     for (int v = 2; v <= versions; v++) {
         pyr_version made;
-        uint64_t offset[2] = {bench_place(&seed, SIDE, 64),
-                              bench_place(&seed, SIDE, 64)};
+        uint64_t offset[2] = {bench_place(&seed, side, 64) / step * step,
+                              bench_place(&seed, side, 64) / step * step};
         bench_fill_f64(cells, 64 * 64, (uint64_t)v);
         OK(pyr_write(t->array, offset, size, cells, &made));
         CHECK(made == (pyr_version)v);
@@ -220,13 +222,13 @@ first_touch_case(twins *t, const shape *s)
 /* --- all of them --------------------------------------------------------- */
 
 static twins
-square(void)
+square(const char *name, uint64_t side, uint64_t chunk)
 {
-    twins t = {.g = {{1, SIDE, SIDE}, {1, 256, 256}, 8}, .ndim = 2};
-    size_t n = (size_t)(SIDE * SIDE);
+    twins t = {.g = {{1, side, side}, {1, chunk, chunk}, 8}, .ndim = 2};
+    size_t n = (size_t)(side * side);
     double *cells = bench_alloc(n * 8);
     bench_fill_f64(cells, n, 1);
-    create_twins(&t, "square", PYR_F64, cells);
+    create_twins(&t, name, PYR_F64, cells);
     bench_free(cells, n * 8);
     return t;
 }
@@ -244,16 +246,17 @@ cube(void)
 }
 
 static void
-later_snapshots(twins *t, const shape *square_shapes, int n)
+later_snapshots(twins *t, const char *title, uint64_t step,
+                const shape *square_shapes, int n)
 {
     int versions = bench_pick(10000, 2000, 50);
     char columns[256];
-    make_history(t, versions);
+    make_history(t, versions, step);
     snprintf(columns, sizeof columns,
              "case|mapped us|snapshot 1 us|snapshot %d us|late/mapped|"
              "late/first|target|",
              versions);
-    bench_table("The same on an old and on a late snapshot", columns);
+    bench_table(title, columns);
     for (int i = 0; i < n; i++)
         history_case(t, &square_shapes[i], (pyr_version)versions);
 }
@@ -266,11 +269,14 @@ main(int argc, char **argv)
     const shape in_square[] = {{"100 x 100 box", {1, 100, 100}, many},
                                {"column N x 1", {1, SIDE, 1}, few},
                                {"row 1 x N", {1, 1, SIDE}, many}};
+    const shape in_tiles[] = {{"100 x 100 box", {1, 100, 100}, many},
+                              {"column N x 1", {1, SIDE / 4, 1}, few},
+                              {"row 1 x N", {1, 1, SIDE / 4}, many}};
     const shape in_cube[] = {{"plane 1 x N x N", {1, EDGE, EDGE}, few / 2},
                              {"plane N x 1 x N", {EDGE, 1, EDGE}, few / 2},
                              {"plane N x N x 1", {EDGE, EDGE, 1}, few / 4}};
     const shape touch = {"100 x 100 box", {1, 100, 100}, many / 8};
-    twins s = square(), c = cube();
+    twins s = square("square", SIDE, 256), c = cube();
     const char *columns = "case|mapped us|pyramid us|ratio|target|";
     bench_table("Small reads, warm: CPU time of each", columns);
     for (int i = 0; i < 3; i++)
@@ -282,7 +288,12 @@ main(int argc, char **argv)
                 "case|mapped first us|mapped later us|pyramid first us|"
                 "pyramid later us|first/mapped first|first/later");
     first_touch_case(&s, &touch);
-    later_snapshots(&s, in_square, 3);
+    later_snapshots(&s, "The same on an old and on a late snapshot", 1,
+                    in_square, 3);
+    remove_twins(&s);
+    s = square("tiles", SIDE / 4, 64);
+    later_snapshots(&s, "The same where each version writes a whole chunk",
+                    64, in_tiles, 3);
     remove_twins(&s);
     return 0;
 }

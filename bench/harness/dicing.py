@@ -63,8 +63,8 @@ def play_round(ctx, side, grid, chunks, sync):
             r = json.loads(line)
             phases[r["phase"]] = r
     if out.returncode or "write" not in phases:
-        end = out.stderr.strip().splitlines() or ["failed"]
-        raise Failed(plain(end[-1]))
+        said = [s for s in out.stderr.splitlines() if s.strip(" -=*")]
+        raise Failed(plain(said[-1] if said else "failed"))
     return phases
 
 
