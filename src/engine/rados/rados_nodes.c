@@ -524,8 +524,9 @@ by_key(const void *a, const void *b)
 }
 
 /* The objects of one bucket, from `at` on; tells where the next begins. Lists
- * of what was erased are asked for after the nodes: one that is erased before
- * it is seen is on a list until it has gone. */
+ * of what was erased are asked for after the nodes, and kept from bucket to
+ * bucket: one that is erased is on a list until it has gone. (It would have to
+ * go, list and all, between two calls to be taken for one that counts.) */
 static int
 visit_bucket(tour *t, size_t *at, pyri_node_fn *each, void *ctx)
 {

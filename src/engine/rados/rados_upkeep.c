@@ -209,46 +209,58 @@ typedef struct erasing {
 } erasing;
 
 static int
+fail_list(void)
+{
+    return pyri_fail(PYR_ECORRUPT, "a list of what was erased is damaged");
+}
+
+static void
+erasing_fini(erasing *x)
+{
+    free(x->keys);
+    free(x->blobs);
+}
+
+/* End *x in any case. */
+static int
 decode_list(pyri_bytes list, erasing *x)
 {
     pyri_cursor c = pyri_cursor_of(list.data, list.size);
     uint64_t n = pyri_cursor_varint(&c);
     if (n > list.size)
-        return -1;
-    x->keys = pyri_sys_malloc((n + 1) * sizeof *x->keys);
-    for (uint64_t i = 0; x->keys && i < n; i++) {
-        x->keys[i] = pyri_cursor_str(&c);
-        if (x->keys[i].size == 0 || x->keys[i].size > PYRI_MAX_KEY)
-            return -1;
-        x->nkeys++;
+        return fail_list();
+    if (!(x->keys = pyri_sys_malloc((n + 1) * sizeof *x->keys)))
+        return pyri_fail_nomem("a list of what was erased");
+    for (; x->nkeys < n; x->nkeys++) {
+        pyri_bytes key = pyri_cursor_str(&c);
+        if (key.size == 0 || key.size > PYRI_MAX_KEY)
+            return fail_list();
+        x->keys[x->nkeys] = key;
     }
     n = pyri_cursor_varint(&c);
     if (n > list.size)
-        return -1;
-    x->blobs = pyri_sys_malloc((n + 1) * sizeof *x->blobs);
-    for (uint64_t i = 0; x->blobs && i < n; i++) {
+        return fail_list();
+    if (!(x->blobs = pyri_sys_malloc((n + 1) * sizeof *x->blobs)))
+        return pyri_fail_nomem("a list of what was erased");
+    for (; x->nblobs < n; x->nblobs++) {
         pyri_ref ref = {pyri_cursor_u64(&c), pyri_cursor_u64(&c)};
-        x->blobs[x->nblobs++] = (pyri_blob){ref, pyri_cursor_varint(&c)};
+        x->blobs[x->nblobs] = (pyri_blob){ref, pyri_cursor_varint(&c)};
     }
-    return x->keys && x->blobs && !c.failed ? 0 : -1;
+    return c.failed ? fail_list() : 0;
 }
 
 static int
 work_off(pyri_cluster *s, pyri_bytes list, uint64_t *bytes)
 {
     erasing x = {0};
-    int err = decode_list(list, &x) == 0
-                  ? 0
-                  : pyri_fail(PYR_ECORRUPT, "a list of what was erased is "
-                                            "damaged");
+    int err = decode_list(list, &x);
     if (err == 0)
         err = pyri_rblobs_drop(s, x.blobs, x.nblobs);
     for (size_t i = 0; i < x.nblobs && err == 0; i++)
         *bytes += x.blobs[i].size;
     if (err == 0)
         err = pyri_rnodes_drop(s, x.keys, x.nkeys, bytes);
-    free(x.keys);
-    free(x.blobs);
+    erasing_fini(&x);
     return err;
 }
 
@@ -346,17 +358,14 @@ note_waiting(void *ctx, const char *oid, uint64_t id, pyri_bytes list)
 {
     pyri_rwaiting *w = ctx;
     erasing x = {0};
-    int err = 0;
     (void)oid, (void)id;
-    if (decode_list(list, &x) < 0)
-        err = pyri_fail(PYR_ECORRUPT, "a list of what was erased is damaged");
-    else if (!pyri_room(&w->names, &w->room, w->n + x.nkeys,
-                        sizeof *w->names))
+    int err = decode_list(list, &x);
+    if (err == 0 &&
+        !pyri_room(&w->names, &w->room, w->n + x.nkeys, sizeof *w->names))
         err = pyri_fail_nomem("a list of nodes");
     for (size_t i = 0; i < x.nkeys && err == 0; i++)
         w->names[w->n++] = name_of('n', x.keys[i]);
-    free(x.keys);
-    free(x.blobs);
+    erasing_fini(&x);
     return err;
 }
 
@@ -381,9 +390,10 @@ pyri_rwaiting_add(pyri_rwaiting *w, pyri_cluster *s, uint64_t array)
 bool
 pyri_rwaiting_has(const pyri_rwaiting *w, pyri_bytes key)
 {
+    if (w->n == 0 || key.size > PYRI_MAX_KEY) /* it comes from a cluster */
+        return false;
     pyri_digest name = name_of('n', key);
-    return w->n &&
-           bsearch(&name, w->names, w->n, sizeof name, by_name) != NULL;
+    return bsearch(&name, w->names, w->n, sizeof name, by_name) != NULL;
 }
 
 /* --- settling ------------------------------------------------------------ */
