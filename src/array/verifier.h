@@ -48,10 +48,10 @@ typedef struct pyri_leaf_job {
 } pyri_leaf_job;
 
 /* The turns in which leaves are looked at: by where their first blob is. */
-typedef struct pyri_turn {
+typedef struct pyri_leaf_turn {
     uint64_t place[2]; /* a reference */
     size_t job;
-} pyri_turn;
+} pyri_leaf_turn;
 
 /* A node to be stored anew. */
 typedef struct pyri_amendment {
@@ -76,7 +76,7 @@ typedef struct pyri_verifier {
     pyri_leaf_job *jobs;
     size_t njobs, job_room;
     uint64_t job_bytes;
-    pyri_turn *turns; /* as many as jobs */
+    pyri_leaf_turn *turns; /* as many as jobs */
     size_t turn_room;
     atomic_size_t next_turn;
     bool in_order; /* with these locks; the first one is for taking a turn */

@@ -66,7 +66,7 @@ after(lane *l, pyri_leaf_job *job, const pyri_box *box, int err)
 static int
 by_place(const void *a, const void *b)
 {
-    const pyri_turn *x = a, *y = b;
+    const pyri_leaf_turn *x = a, *y = b;
     for (int i = 0; i < 2; i++)
         if (x->place[i] != y->place[i])
             return x->place[i] < y->place[i] ? -1 : 1;
@@ -80,7 +80,7 @@ begin_turns(pyri_verifier *v)
         return pyri_fail_nomem("a list of chunks");
     for (size_t i = 0; i < v->njobs; i++) {
         const pyri_leaf_job *job = &v->jobs[i];
-        v->turns[i] = (pyri_turn){{job->place[0], job->place[1]}, i};
+        v->turns[i] = (pyri_leaf_turn){{job->place[0], job->place[1]}, i};
     }
     if (v->deep && v->njobs > 1)
         qsort(v->turns, v->njobs, sizeof *v->turns, by_place);
