@@ -2,8 +2,9 @@
  * engine/local/guard.c - before LMDB changes pages.
  *
  * A delete may leave a page so empty that LMDB merges it with one beside it,
- * or takes entries from there; so those are looked at, too. A page that it
- * comes to in this way it writes anew, and is asked about no more.
+ * or takes entries from there; so those are looked at, too, and, if they are
+ * nearly empty themselves, those behind them. A page that it comes to in this
+ * way it writes anew, and is asked about no more.
  */
 #include "engine/local/search.h"
 

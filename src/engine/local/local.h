@@ -495,9 +495,6 @@ int pyri_publish(pyri_site *s, pyri_complete *c);
 /* Publish a version that nobody took. */
 int pyri_import(pyri_site *s, pyri_complete *c);
 
-/* Until it is undone, this process has no child: see local.c. */
-void pyri_site_hold_forks(bool hold);
-
 /* --- live.c: what is valid for one boot of the machine ------------------- */
 
 /* Open live/, made or emptied first if need be. */
@@ -531,8 +528,8 @@ struct pyri_site {
 
     pthread_mutex_t lock; /* guards the change from no live part to one, and
                              presence.handles */
-    atomic_bool live_ready; /* false: opened for reading, and not in order;
-                               those below are set before it is */
+    atomic_bool live_ready; /* false: opened for reading, and not asked for yet
+                               or not in order; those below are set before */
     struct MDB_env *live;
     unsigned live_db;
     pyri_wake *wake;
@@ -547,5 +544,9 @@ struct pyri_site {
     pyri_maps *maps;
     atomic_int upkeep_fd; /* of whoever gives space back; -1: nobody */
 };
+
+/* Until it is undone this process has no child, and opens and closes no store;
+ * see local.c. It comes before site.lock. */
+void pyri_site_hold_forks(bool hold);
 
 #endif

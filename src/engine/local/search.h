@@ -92,7 +92,7 @@ typedef struct pyri_guard {
 
 /* Pages on the way to a key; with `beside` also those to the left and the
  * right of these, on every level, which LMDB takes entries from when it
- * deletes, and steps to. */
+ * deletes, and steps to; past those that are nearly empty, one more. */
 int pyri_guard_key(pyri_guard *g, const pyri_state *s, pyri_root root,
                    const void *key, size_t size, bool beside);
 /* On the way to the first or last entry. */
