@@ -195,6 +195,16 @@ note_kinds(void *ctx, const pyr_change *c)
     return 0;
 }
 
+/* In a new store, when nobody is left of the test before. */
+static void
+open_huge(const char *name, char url[4096], pyr_store **store, pyr_array **huge)
+{
+    proc_kill_all();
+    snprintf(url, 4096, "%s", tmp_store(name));
+    OK(make_base(url));
+    OK(make_huge(url, store, huge));
+}
+
 /* A computation of version 0, all zeros, has decided that there is nothing to
  * store; then someone writes a cell. The computed version must not show it. */
 static void
@@ -207,10 +217,7 @@ disturb(int huge)
     pyr_kind kinds[8] = {0};
     static const int32_t zeros[CELLS];
     int32_t cell = 5;
-    proc_kill_all();
-    snprintf(url, sizeof url, "%s", tmp_store("disturbed"));
-    OK(make_base(url));
-    OK(make_huge(url, &store, &a));
+    open_huge("disturbed", url, &store, &a);
     if (!huge) {
         pyr_array_close(a);
         OK(pyr_array_open(store, "a", &a));
@@ -257,10 +264,7 @@ a_computation_that_is_disturbed_five_times_gives_up(void)
     pyr_array *a;
     pyr_version latest;
     pyr_kind kinds[16] = {0};
-    proc_kill_all();
-    snprintf(url, sizeof url, "%s", tmp_store("disturbed"));
-    OK(make_base(url));
-    OK(make_huge(url, &store, &a));
+    open_huge("disturbed", url, &store, &a);
     job j = {.role = "triple", .url = url, .logs = "-", .extra = 1};
     pid_t pid = start(stop, &j);
     for (uint64_t i = 0; i < 5; i++) {
@@ -372,10 +376,7 @@ kill_flood(const fault_point *point)
     pyr_store *store;
     pyr_array *a;
     pyr_version latest;
-    proc_kill_all();
-    snprintf(url, sizeof url, "%s", tmp_store("flood"));
-    OK(make_base(url));
-    OK(make_huge(url, &store, &a));
+    open_huge("flood", url, &store, &a);
     job j = {.role = "flood", .url = url, .logs = "-"};
     proc_end end = proc_wait(start_at(point->name, "kill", 1, &j), BOUND);
     CHECK(end.signal == SIGKILL);
@@ -412,10 +413,7 @@ write_into_a_flood(const char *point, bool dies)
     pyr_store *store;
     pyr_array *a;
     pyr_kind kinds[8] = {0};
-    proc_kill_all();
-    snprintf(url, sizeof url, "%s", tmp_store("flood"));
-    OK(make_base(url));
-    OK(make_huge(url, &store, &a));
+    open_huge("flood", url, &store, &a);
     job flood = {.role = "flood", .url = url, .logs = "-"};
     job poke = {.role = "poke", .url = url, .logs = "-"};
     pid_t first = start_at(point, "stop", 1, &flood);
@@ -460,10 +458,7 @@ who_reclaims_completes_what_died_above_a_flood(void)
     pyr_array *a;
     pyr_reclaimed gone;
     pyr_version latest;
-    proc_kill_all();
-    snprintf(url, sizeof url, "%s", tmp_store("flood"));
-    OK(make_base(url));
-    OK(make_huge(url, &store, &a));
+    open_huge("flood", url, &store, &a);
     job flood = {.role = "flood", .url = url, .logs = "-"};
     job poke = {.role = "poke", .url = url, .logs = "-"};
     pid_t first = start_at("write.taken", "stop", 1, &flood);

@@ -1,13 +1,15 @@
 /*
- * keep/unseen_test.c - a reclaimer is killed in its commit, when all of it is
- * done but the note that readers go by. Who reclaims next must not plan on what
- * was there before.
+ * keep/unseen_test.c - what those who reclaim do not see at first: that one was
+ * killed in its commit, when all of it was done but the note that readers go by,
+ * so that the next must not plan on what was there before; and that a writer
+ * died in another array.
  */
 #include "keep/ledger.h"
 #include "keep/stage.h"
 #include "support/last_write.h"
 #include "support/proc.h"
 
+#include "base/fail.h"
 #include "base/fault.h"
 
 enum { CELLS = 4096, BOUND_MS = 60000 };
@@ -154,6 +156,61 @@ leaves_do_not_come_to_name_what_has_gone(void)
     close_stage(&s);
 }
 
+/* --- elsewhere ----------------------------------------------------------- */
+
+static int
+write_and_die(void *url)
+{
+    pyr_store *store;
+    pyr_array *b;
+    if (pyr_open(url, 0, &store) < 0 || pyr_array_open(store, "b", &b) < 0)
+        return 1;
+    pyri_fault_hook = die_there;
+    pyr_write(b, &(uint64_t){0}, &(uint64_t){1}, &(uint32_t){7}, NULL);
+    return 2;
+}
+
+static int
+refuse(const char *name)
+{
+    return strcmp(name, "publish.commit") == 0
+               ? pyri_fail(PYR_ENOSPC, "no room for a version")
+               : 0;
+}
+
+/* The version of a dead writer cannot be completed: what was forgotten in
+ * another array goes all the same. */
+static void
+trouble_with_one_array_is_told_when_the_others_are_done(void)
+{
+    stage s;
+    pyr_reclaimed gone;
+    pyr_array *b;
+    pyr_version latest;
+    open_unseen(&s);
+    put_some(&s, 8);
+    OK(pyr_create(s.store, "b", &(pyr_spec){.ndim = 1,
+                                            .shape = &(uint64_t){CELLS},
+                                            .type = PYR_U32}, &b));
+    fatal = "write.taken";
+    at_once = true;
+    proc_end end = proc_wait(proc_fork(write_and_die, s.url), BOUND_MS);
+    REQUIRE(end.signal == SIGKILL);
+    OK(pyr_forget(s.array, 2, 5, 0, 0, NULL));
+    pyri_fault_hook = refuse;
+    FAILS(PYR_ENOSPC, pyr_reclaim(s.store, NULL, &gone));
+    pyri_fault_hook = NULL;
+    CHECK(strstr(pyr_errmsg(), "no room for a version"));
+    CHECK(gone.versions == 4);
+    OK(pyr_reclaim(s.store, NULL, &gone));
+    OK(pyr_latest(b, &latest));
+    CHECK(latest == 1 && gone.versions == 0);
+    pyr_array_close(b);
+    ledger_check(s.store);
+    close_stage(&s);
+}
+
 TESTS(T(a_fold_that_was_not_seen_is_not_made_again),
       T(what_was_folded_is_not_looked_for_again),
-      T(leaves_do_not_come_to_name_what_has_gone))
+      T(leaves_do_not_come_to_name_what_has_gone),
+      T(trouble_with_one_array_is_told_when_the_others_are_done))

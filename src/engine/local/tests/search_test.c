@@ -286,29 +286,49 @@ a_damaged_page_is_noticed_before_it_is_written(void)
     tear_down(env);
 }
 
+enum { FIRST_LEAVES = 3 };
+
+/* The first leaves, which are below one branch, and a key of each. */
+static uint8_t *
+first_leaves(uint8_t *leaves[FIRST_LEAVES], pyri_bytes keys[FIRST_LEAVES])
+{
+    pyri_spot spot;
+    pyri_bytes value;
+    unsigned flags, d = state.main.depth - 1;
+    bool more;
+    pyri_spot_init(&spot, &state, state.main);
+    OK(pyri_spot_edge(&spot, false, &more));
+    for (unsigned i = 0; i < FIRST_LEAVES; i++) {
+        leaves[i] = bytes + (spot.level[d].page - bytes);
+        OK(pyri_spot_get(&spot, &keys[i], &value, &flags));
+        REQUIRE(spot.level[d - 1].at == i);
+        while (spot.level[d].page == leaves[i])
+            OK(pyri_spot_move(&spot, false, &more));
+    }
+    return bytes + (spot.level[d - 1].page - bytes);
+}
+
+static int
+guard_key(pyri_guard *guard, pyri_bytes key, bool beside)
+{
+    return pyri_guard_key(guard, &state, state.main, key.data, key.size,
+                          beside);
+}
+
 /* A delete may take from the page beside. */
 static void
 pages_beside_are_looked_at_where_that_is_asked_for(void)
 {
     MDB_env *env = set_up();
-    pyri_spot spot;
-    pyri_bytes key, value;
-    unsigned flags, d = state.main.depth - 1;
-    bool more;
-    pyri_spot_init(&spot, &state, state.main);
-    OK(pyri_spot_edge(&spot, false, &more));
-    OK(pyri_spot_get(&spot, &key, &value, &flags)); /* of the first leaf */
-    const uint8_t *first = spot.level[d].page;
-    while (spot.level[d].page == first)
-        OK(pyri_spot_move(&spot, false, &more));
-    uint8_t *second = bytes + (spot.level[d].page - bytes);
-    second[14] ^= 1;
+    uint8_t *leaves[FIRST_LEAVES];
+    pyri_bytes keys[FIRST_LEAVES];
+    first_leaves(leaves, keys);
+    leaves[1][14] ^= 1;
     pyri_guard guard = {{0}};
-    OK(pyri_guard_key(&guard, &state, state.main, key.data, key.size, false));
-    FAILS(PYR_ECORRUPT, pyri_guard_key(&guard, &state, state.main, key.data,
-                                           key.size, true));
-    second[14] ^= 1;
-    OK(pyri_guard_key(&guard, &state, state.main, key.data, key.size, true));
+    OK(guard_key(&guard, keys[0], false));
+    FAILS(PYR_ECORRUPT, guard_key(&guard, keys[0], true));
+    leaves[1][14] ^= 1;
+    OK(guard_key(&guard, keys[0], true));
     tear_down(env);
 }
 
@@ -333,28 +353,16 @@ static void
 what_lies_behind_a_thin_page_is_looked_at_too(void)
 {
     MDB_env *env = set_up();
-    pyri_spot spot;
-    pyri_bytes key, value;
-    unsigned flags, d = state.main.depth - 1;
-    uint8_t *leaves[3];
-    bool more;
-    pyri_spot_init(&spot, &state, state.main);
-    OK(pyri_spot_edge(&spot, false, &more));
-    OK(pyri_spot_get(&spot, &key, &value, &flags));
-    for (unsigned i = 0; i < 3; i++) {
-        leaves[i] = bytes + (spot.level[d].page - bytes);
-        REQUIRE(spot.level[d - 1].at == i);
-        while (spot.level[d].page == leaves[i])
-            OK(pyri_spot_move(&spot, false, &more));
-    }
+    uint8_t *leaves[FIRST_LEAVES];
+    pyri_bytes keys[FIRST_LEAVES];
+    first_leaves(leaves, keys);
     leaves[2][14] ^= 1;
     pyri_guard guard = {{0}}, again = {{0}};
-    OK(pyri_guard_key(&guard, &state, state.main, key.data, key.size, true));
+    OK(guard_key(&guard, keys[0], true));
     make_thin(leaves[1]);
-    FAILS(PYR_ECORRUPT, pyri_guard_key(&again, &state, state.main, key.data,
-                                       key.size, true));
+    FAILS(PYR_ECORRUPT, guard_key(&again, keys[0], true));
     leaves[2][14] ^= 1;
-    OK(pyri_guard_key(&again, &state, state.main, key.data, key.size, true));
+    OK(guard_key(&again, keys[0], true));
     tear_down(env);
 }
 
@@ -364,26 +372,14 @@ static void
 a_page_that_is_linked_to_twice_is_noticed(void)
 {
     MDB_env *env = set_up();
-    pyri_spot spot;
-    pyri_bytes first, second, value;
-    unsigned flags, d = state.main.depth - 1;
-    bool more;
-    pyri_spot_init(&spot, &state, state.main);
-    OK(pyri_spot_edge(&spot, false, &more));
-    OK(pyri_spot_get(&spot, &first, &value, &flags));
-    const uint8_t *leaf = spot.level[d].page;
-    while (spot.level[d].page == leaf)
-        OK(pyri_spot_move(&spot, false, &more));
-    OK(pyri_spot_get(&spot, &second, &value, &flags));
-    uint8_t *branch = bytes + (spot.level[d - 1].page - bytes);
-    REQUIRE(spot.level[d - 1].at == 1); /* both are in it */
+    uint8_t *leaves[FIRST_LEAVES];
+    pyri_bytes keys[FIRST_LEAVES];
+    uint8_t *branch = first_leaves(leaves, keys);
     memcpy(branch + pyri_load16(branch + PYRI_PAGE_HEAD),
            pyri_page_entry(branch, 1), 6);
     pyri_guard guard = {{0}};
-    OK(pyri_guard_key(&guard, &state, state.main, second.data, second.size,
-                      false));
-    FAILS(PYR_ECORRUPT, pyri_guard_key(&guard, &state, state.main, first.data,
-                                       first.size, false));
+    OK(guard_key(&guard, keys[1], false));
+    FAILS(PYR_ECORRUPT, guard_key(&guard, keys[0], false));
     tear_down(env);
 }
 
