@@ -64,7 +64,8 @@ def play_round(ctx, side, grid, chunks, sync):
             phases[r["phase"]] = r
     if out.returncode or "write" not in phases:
         said = [s for s in out.stderr.splitlines() if s.strip(" -=*")]
-        raise Failed(plain(said[-1] if said else "failed"))
+        own = [s[7:] for s in said if s.startswith("bench: ")]  # not mpiexec
+        raise Failed(plain((own or said or ["failed"])[-1]))
     return phases
 
 
