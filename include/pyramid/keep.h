@@ -61,7 +61,8 @@ typedef struct pyr_reclaimed {
  * running reader needs, and of writers that died. Others may read and write
  * meanwhile; a read of a forgotten version that began before ends well. If it
  * is interrupted, the next one goes on. Works in proportion to what goes, and
- * looks at every array for versions of dead writers.
+ * looks at every array for versions of dead writers. If these cannot be put in
+ * order in one array, the others are done all the same, and then it fails.
  *
  * Pieces of which kept versions show a part only are written anew without the
  * rest, where that is worth it: the store then takes about what a fresh copy
