@@ -272,9 +272,19 @@ pyri_engine_get_nodes(pyri_engine *e, pyri_reader *r, pyri_node_get *gets,
                       size_t n)
 {
     assert(r);
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         assert(key_fits(gets[i].key));
+        gets[i].trusted = false;
+    }
     return e->ops->get_nodes(e, r, gets, n);
+}
+
+void
+pyri_engine_vouch_node(pyri_engine *e, pyri_reader *r,
+                       const pyri_node_get *got)
+{
+    if (e->ops->vouch_node)
+        e->ops->vouch_node(e, r, got);
 }
 
 int

@@ -94,6 +94,7 @@ typedef struct pyri_node_put {
 typedef struct pyri_node_get {
     pyri_bytes key;
     bool found;       /* set by the engine; false is no failure */
+    bool trusted;     /* set: someone vouched for it, see vouch_node() */
     pyri_bytes value; /* view */
 } pyri_node_get;
 
@@ -310,6 +311,10 @@ typedef struct pyri_engine_ops {
 
     int (*get_nodes)(pyri_engine *e, pyri_reader *r, pyri_node_get *gets,
                      size_t n);
+    /* The caller has verified a node that it got through this reader: later
+     * gets may say that it is trusted. May be NULL. */
+    void (*vouch_node)(pyri_engine *e, pyri_reader *r,
+                       const pyri_node_get *got);
 
     /* --- blobs --- */
 
@@ -445,6 +450,8 @@ int pyri_engine_scan_records(pyri_engine *e, pyri_reader *r, pyri_bytes prefix,
 int pyri_engine_edit(pyri_engine *e, const pyri_edit *edits, size_t n);
 int pyri_engine_get_nodes(pyri_engine *e, pyri_reader *r, pyri_node_get *gets,
                           size_t n);
+void pyri_engine_vouch_node(pyri_engine *e, pyri_reader *r,
+                            const pyri_node_get *got);
 int pyri_engine_put_blobs(pyri_engine *e, pyri_blob_put *puts, size_t n);
 int pyri_engine_sync(pyri_engine *e);
 int pyri_engine_get_blobs(pyri_engine *e, pyri_reader *r, pyri_blob_get *gets,

@@ -65,11 +65,15 @@ static int
 open_node(const pyri_tree *t, uint64_t label, int level, const uint64_t *pos,
           const pyri_node_get *get, pyri_node *out)
 {
-    int err = get->found ? pyri_node_open(get->key, get->value, out)
-                         : pyri_fail(PYR_ECORRUPT,
-                                     "a node of the tree is missing (version "
-                                     "label %llu, level %d)",
-                                     (unsigned long long)label, level);
+    int err;
+    if (!get->found)
+        err = pyri_fail(PYR_ECORRUPT, "a node of the tree is missing (version "
+                        "label %llu, level %d)", (unsigned long long)label,
+                        level);
+    else if (get->trusted)
+        err = pyri_node_open_trusted(get->key, get->value, out);
+    else if ((err = pyri_node_open(get->key, get->value, out)) == 0)
+        pyri_engine_vouch_node(t->engine, t->reader, get);
     return told(t, level, pos, err);
 }
 
@@ -148,22 +152,50 @@ found_flat(walk *w, int level, const uint64_t *pos, const pyri_flat *f)
     return err;
 }
 
-static bool
-wanted(const walk *w, int level, const uint64_t *pos)
+/*
+ * Which children of a node have chunks inside the bounds of the walk, a bit
+ * for each slot. A slot's bit i says in which half the child is along one axis;
+ * so of each axis the places that are too low or too high are struck out, all
+ * their slots at once.
+ */
+static unsigned
+slots_inside(const walk *w, const pending *at)
 {
+    static const unsigned set[PYRI_FAN_BITS] = {0xaaaa, 0xcccc, 0xf0f0, 0xff00};
     const pyri_grid *g = w->t->grid;
+    const uint8_t *below = g->shift[at->level - 1];
+    int first = (at->level - 1) * PYRI_FAN_BITS;
+    int n = g->norder - first < PYRI_FAN_BITS ? g->norder - first
+                                              : PYRI_FAN_BITS;
+    unsigned slots = (1u << (1u << n)) - 1;
     for (int d = 0; d < g->ndim; d++) {
-        unsigned shift = g->shift[level][d];
+        unsigned shift = below[d], halvings = g->shift[at->level][d] - shift;
         if (shift > 63) /* all of an axis of more than 2^63 chunks */
             continue;
-        if (pos[d] < w->lo[d] >> shift || pos[d] > w->hi[d] >> shift)
-            return false;
+        uint64_t lo = w->lo[d] >> shift, hi = w->hi[d] >> shift;
+        for (uint64_t half = 0; half < 1u << halvings; half++) {
+            uint64_t pos = at->pos[d] << halvings | half;
+            if (pos >= lo && pos <= hi)
+                continue;
+            unsigned there = slots;
+            for (int i = 0; i < n; i++)
+                if (g->axis[first + i] == d)
+                    there &= half >> (g->bit[first + i] - shift) & 1
+                                 ? set[i]
+                                 : ~set[i];
+            slots &= ~there;
+        }
     }
-    if (w->box)
-        return true;
+    return slots;
+}
+
+/* Does a run that is no box touch the child? */
+static bool
+run_touches(const walk *w, const pending *child)
+{
     pyri_box domain;
-    pyri_grid_domain(g, level, pos, &domain);
-    return pyri_run_overlaps(g->ndim, w->run, &domain);
+    pyri_grid_domain(w->t->grid, child->level, child->pos, &domain);
+    return pyri_run_overlaps(w->t->grid->ndim, w->run, &domain);
 }
 
 /* All cells of the child, as they are in this snapshot, are the same. */
@@ -189,17 +221,17 @@ child_same(const walk *w, const pyri_node *node, unsigned slot,
 static int
 expand(walk *w, const pending *at, const pyri_node *node)
 {
-    const pyri_grid *g = w->t->grid;
-    int err = 0, bits = g->norder - (at->level - 1) * PYRI_FAN_BITS;
-    unsigned slots = 1u << (bits < PYRI_FAN_BITS ? bits : PYRI_FAN_BITS);
+    int err = 0;
     pending child;
-    for (unsigned slot = 0; slot < slots && err == 0; slot++) {
+    for (unsigned left = slots_inside(w, at); left && err == 0;
+         left &= left - 1) {
+        unsigned slot = (unsigned)__builtin_ctz(left);
         uint64_t same = w->t->fill;
         child.label = at->label;
         child.level = at->level - 1;
         child.stored = at->stored;
-        pyri_grid_child(g, at->level, at->pos, slot, child.pos);
-        if (!wanted(w, child.level, child.pos))
+        pyri_grid_child(w->t->grid, at->level, at->pos, slot, child.pos);
+        if (!w->box && !run_touches(w, &child))
             continue;
         if (node ? !(node->slots >> slot & 1) : slot != 0) {
             err = found_same(w, child.level, child.pos, same);

@@ -97,6 +97,8 @@ size_t pyri_node_key(uint64_t array, uint64_t label, int level, int ndim,
                      const uint64_t *pos, uint8_t *out); /* PYRI_MAX_KEY */
 /* PYR_ECORRUPT unless the bytes are the node with that key. */
 int pyri_node_open(pyri_bytes key, pyri_bytes bytes, pyri_node *out);
+/* The same of one that was verified before. */
+int pyri_node_open_trusted(pyri_bytes key, pyri_bytes bytes, pyri_node *out);
 void pyri_node_encode(pyri_bytes key, const pyri_about *own, pyr_type type,
                       int level, const pyri_entry *entries, int n,
                       pyri_buf *out);

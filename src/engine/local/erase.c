@@ -160,7 +160,7 @@ pyri_erase_replace(pyri_site *s, const pyri_node_put *puts, size_t n)
         return err;
     for (size_t i = 0; i < n && err == 0; i++)
         err = pyri_meta_replace_node(s, txn, &puts[i]);
-    if (err == 0)
+    if (err == 0 && (err = pyri_meta_count_replaced(s, txn)) == 0)
         return pyri_env_commit(txn, "repair nodes");
     pyri_env_abort(txn);
     return err;

@@ -79,6 +79,8 @@ store(pyri_site *s, pyri_txn *txn, pyri_fold *f)
     for (size_t i = 0; i < f->nnodes && err == 0; i++)
         err = pyri_meta_replace_node(s, txn, &f->nodes[i]);
     if (err == 0)
+        err = pyri_meta_count_replaced(s, txn);
+    if (err == 0)
         err = pyri_erase_all(s, txn, &f->gone);
     if (err == 0)
         err = get_folds(s, txn, f->family, key, &count);

@@ -521,7 +521,14 @@ tell_blob(void *ctx, const pyri_named_blob *b)
 static int
 local_check(pyri_engine *e)
 {
+    atomic_fetch_add(&site_of(e)->doubts, 1); /* nothing from memory */
     return pyri_pages_check(site_of(e));
+}
+
+static void
+local_vouch_node(pyri_engine *e, pyri_reader *r, const pyri_node_get *got)
+{
+    pyri_meta_vouch_node(site_of(e), r, got);
 }
 
 static int
@@ -567,6 +574,7 @@ const pyri_engine_ops pyri_engine_local = {
     .scan_records = local_scan_records,
     .edit = local_edit,
     .get_nodes = local_get_nodes,
+    .vouch_node = local_vouch_node,
     .put_blobs = local_put_blobs,
     .sync = local_sync,
     .get_blobs = local_get_blobs,

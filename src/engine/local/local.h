@@ -292,6 +292,12 @@ struct pyri_reader {
     struct pyri_walk *nodes; /* where the last node was found; NULL until one
                                  is asked for */
     bool nodes_begun;
+    struct pyri_recent *recent; /* nodes that it got; NULL: none yet */
+    bool again;          /* it was used before */
+    bool recent_begun;
+    uint64_t recent_of;  /* the transaction that it counted in, */
+    uint64_t replaced;   /* and what it found there */
+    unsigned doubts;     /* of the site, when it began */
     struct {
         pyri_ref ref;
         pyri_bytes bytes;
@@ -426,6 +432,11 @@ int pyri_meta_scan_records(pyri_site *s, pyri_reader *r, pyri_bytes prefix,
 int pyri_meta_edit(pyri_site *s, const pyri_edit *edits, size_t n);
 int pyri_meta_get_nodes(pyri_site *s, pyri_reader *r, pyri_node_get *gets,
                         size_t n);
+void pyri_meta_vouch_node(pyri_site *s, pyri_reader *r,
+                          const pyri_node_get *got);
+/* Nodes are replaced, or deleted and perhaps made again, by this transaction:
+ * readers are to forget those that they got. */
+int pyri_meta_count_replaced(pyri_site *s, struct pyri_txn *txn);
 int pyri_meta_get_version(pyri_site *s, pyri_reader *r, uint64_t array,
                           uint64_t version, pyri_version_get *out);
 /* PYR_ENOVERSION if that version is forgotten or has gone. */
@@ -525,6 +536,7 @@ struct pyri_site {
     struct MDB_env *meta;
     unsigned tree_db, records_db, main_db, blobs_db, limbo_db; /* of meta */
     bool meta_readonly;
+    bool meta_unlocked; /* pages may change under a reader, if at all */
 
     pthread_mutex_t lock; /* guards the change from no live part to one, and
                              presence.handles */
@@ -537,6 +549,7 @@ struct pyri_site {
     pyri_presence presence;
 
     pyri_readers readers;
+    atomic_uint doubts; /* how often all was to be looked at anew */
     pyri_publisher publisher;
     pyri_dirs dirs;
     pyri_segments segments;

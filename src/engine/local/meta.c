@@ -183,7 +183,7 @@ open_env(pyri_site *s, const char *path)
         .flags = s->format.durability == PYR_DURABILITY_OS ? MDB_NOSYNC : 0};
     if (s->meta_readonly)
         plan.flags |= MDB_RDONLY;
-    if (on_readonly_disk(path))
+    if ((s->meta_unlocked = on_readonly_disk(path)))
         plan.flags |= MDB_NOLOCK; /* nobody writes there */
     int err = pyri_env_open(&plan, &s->meta);
     if (err == PYR_ECORRUPT)
@@ -725,7 +725,8 @@ pyri_meta_drop_unpublished(pyri_site *s)
     if (err < 0)
         return err;
     if ((err = drop_all_above(s, txn, &any)) == 0 &&
-        (!any || (err = pyri_erase_unpublished(s, txn)) == 0) &&
+        (!any || ((err = pyri_erase_unpublished(s, txn)) == 0 &&
+                  (err = pyri_meta_count_replaced(s, txn)) == 0)) &&
         (err = pyri_settle_note_old(s, txn)) == 0)
         return pyri_env_commit(txn, "delete unpublished versions");
     pyri_env_abort(txn);

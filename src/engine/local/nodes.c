@@ -6,6 +6,7 @@
 
 #include "base/bytes.h"
 #include "engine/local/env.h"
+#include "engine/local/recent.h"
 
 #include <string.h>
 
@@ -72,11 +73,78 @@ static int
 node_cursor(pyri_site *s, pyri_reader *r)
 {
     int err = 0;
+    if (r->nodes_begun)
+        return 0;
     if (!r->nodes)
         err = pyri_env_cursor(r->txn, s->tree_db, &r->nodes);
-    else if (!r->nodes_begun)
+    else
         err = pyri_env_cursor_renew(r->nodes);
     r->nodes_begun = err == 0;
+    return err;
+}
+
+/* How often nodes were put in the place of others; see recent.c. */
+static int
+get_replaced(pyri_site *s, pyri_txn *txn, uint64_t *out)
+{
+    MDB_val v;
+    bool found;
+    int err = pyri_env_get(txn, s->main_db, "n", 1, &v, &found);
+    if (err == 0 && found && v.mv_size != 8)
+        err = pyri_fail(PYR_ECORRUPT, "a count of nodes is damaged");
+    *out = err == 0 && found ? pyri_load64(v.mv_data) : 0;
+    return err;
+}
+
+int
+pyri_meta_count_replaced(pyri_site *s, pyri_txn *txn)
+{
+    uint8_t value[8];
+    uint64_t count;
+    int err = get_replaced(s, txn, &count);
+    pyri_store64(value, count + 1);
+    return err < 0 ? err
+                   : pyri_env_put(txn, s->main_db, "n", 1, value,
+                                  sizeof value);
+}
+
+/* What it got before is good if none of it was replaced, as it sees things
+ * now. Who reads once keeps nothing; nor does who is not safe from writers, as
+ * a page may change after its node was verified. */
+static int
+begin_recent(pyri_site *s, pyri_reader *r)
+{
+    uint64_t id = pyri_env_id(r->txn);
+    int err = 0;
+    r->recent_begun = true;
+    if (!r->again || s->meta_unlocked ||
+        (!r->recent && !(r->recent = pyri_recent_new())))
+        return 0;
+    if (r->recent_of != id)
+        err = get_replaced(s, r->txn, &r->replaced);
+    r->recent_of = err == 0 ? id : 0;
+    r->doubts = atomic_load(&s->doubts);
+    pyri_recent_begin(r->recent, r->replaced ^ (uint64_t)r->doubts << 40);
+    return err;
+}
+
+static bool
+has_recent(pyri_site *s, const pyri_reader *r)
+{
+    return r->recent && r->recent_begun &&
+           r->doubts == atomic_load_explicit(&s->doubts, memory_order_relaxed);
+}
+
+static int
+find_node(pyri_site *s, pyri_reader *r, pyri_node_get *g)
+{
+    node_key key;
+    MDB_val v = {0, NULL};
+    int err = node_cursor(s, r);
+    if (err < 0 || (err = make_node_key(&key, g->key)) < 0)
+        return err;
+    err = pyri_env_cursor_find(r->nodes, key.bytes, key.size, &v, &g->found);
+    g->value = (pyri_bytes){v.mv_data, v.mv_size};
     return err;
 }
 
@@ -84,18 +152,23 @@ int
 pyri_meta_get_nodes(pyri_site *s, pyri_reader *r, pyri_node_get *gets,
                     size_t n)
 {
-    int err = node_cursor(s, r);
+    int err = r->recent_begun ? 0 : begin_recent(s, r);
+    bool recent = err == 0 && has_recent(s, r);
     for (size_t i = 0; i < n && err == 0; i++) {
         pyri_node_get *g = &gets[i];
-        node_key key;
-        MDB_val v = {0, NULL};
-        if ((err = make_node_key(&key, g->key)) < 0)
-            break;
-        err = pyri_env_cursor_find(r->nodes, key.bytes, key.size, &v,
-                                   &g->found);
-        g->value = (pyri_bytes){v.mv_data, v.mv_size};
+        g->trusted = recent && pyri_recent_get(r->recent, g->key, &g->value);
+        g->found = g->trusted;
+        if (!g->trusted)
+            err = find_node(s, r, g);
     }
     return err;
+}
+
+void
+pyri_meta_vouch_node(pyri_site *s, pyri_reader *r, const pyri_node_get *got)
+{
+    if (has_recent(s, r))
+        pyri_recent_offer(r->recent, got->key, got->value);
 }
 
 int

@@ -9,6 +9,7 @@
 
 #include "base/sys.h"
 #include "engine/local/env.h"
+#include "engine/local/recent.h"
 
 #include <stdlib.h>
 
@@ -44,6 +45,7 @@ static void
 free_reader(pyri_reader *r)
 {
     pyri_env_cursor_close(r->nodes);
+    pyri_recent_free(r->recent);
     pyri_env_abort(r->txn);
     if (r->live)
         pyri_env_abort(r->live);
@@ -78,6 +80,7 @@ pyri_reader_begin(pyri_site *s, pyri_reader **out)
         free_reader(r);
         return err;
     }
+    r->again = true;
     *out = r;
     return 0;
 }
@@ -101,7 +104,7 @@ pyri_reader_end(pyri_site *s, pyri_reader *r)
     if (r->live_begun)
         pyri_env_reset(r->live);
     r->live_begun = false;
-    r->nodes_begun = false;
+    r->nodes_begun = r->recent_begun = false;
     r->small.ref = (pyri_ref){0, 0};
     unsigned from = my_hint();
     for (unsigned i = 0; i < PYRI_POOLED_READERS; i++) {
