@@ -432,6 +432,9 @@ int pyri_meta_scan_records(pyri_site *s, pyri_reader *r, pyri_bytes prefix,
 int pyri_meta_edit(pyri_site *s, const pyri_edit *edits, size_t n);
 int pyri_meta_get_nodes(pyri_site *s, pyri_reader *r, pyri_node_get *gets,
                         size_t n);
+/* An entry of the tree: a reader finds those near to the last one sooner. */
+int pyri_meta_find_tree(pyri_site *s, pyri_reader *r, const void *key,
+                        size_t size, pyri_bytes *value, bool *found);
 void pyri_meta_vouch_node(pyri_site *s, pyri_reader *r,
                           const pyri_node_get *got);
 /* Nodes are replaced, or deleted and perhaps made again, by this transaction:

@@ -518,15 +518,16 @@ pyri_meta_get_version(pyri_site *s, pyri_reader *r, uint64_t array,
 {
     pyri_head head = {0};
     uint8_t key[VERSION_KEY];
-    MDB_val v;
-    bool found;
+    pyri_bytes bytes;
+    bool found = false;
     int err = pyri_meta_head(s, r->txn, array, &head);
     if (err < 0 || version > head.latest)
         return err;
     version_key(key, array, version);
-    err = pyri_env_get(r->txn, s->tree_db, key, sizeof key, &v, &found);
+    err = pyri_meta_find_tree(s, r, key, sizeof key, &bytes, &found);
     if (err == 0 && !found)
         out->forgotten = true;
+    MDB_val v = {bytes.size, (void *)(uintptr_t)bytes.data};
     if (err < 0 || !found || (err = check_version(&v, array, version)) < 0)
         return err;
     *out = tell_version(&v);

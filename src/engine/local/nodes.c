@@ -83,6 +83,18 @@ node_cursor(pyri_site *s, pyri_reader *r)
     return err;
 }
 
+int
+pyri_meta_find_tree(pyri_site *s, pyri_reader *r, const void *key,
+                    size_t size, pyri_bytes *value, bool *found)
+{
+    MDB_val v = {0, NULL};
+    int err = node_cursor(s, r);
+    if (err == 0)
+        err = pyri_env_cursor_find(r->nodes, key, size, &v, found);
+    *value = (pyri_bytes){v.mv_data, v.mv_size};
+    return err;
+}
+
 /* How often nodes were put in the place of others; see recent.c. */
 static int
 get_replaced(pyri_site *s, pyri_txn *txn, uint64_t *out)
@@ -139,13 +151,10 @@ static int
 find_node(pyri_site *s, pyri_reader *r, pyri_node_get *g)
 {
     node_key key;
-    MDB_val v = {0, NULL};
-    int err = node_cursor(s, r);
-    if (err < 0 || (err = make_node_key(&key, g->key)) < 0)
-        return err;
-    err = pyri_env_cursor_find(r->nodes, key.bytes, key.size, &v, &g->found);
-    g->value = (pyri_bytes){v.mv_data, v.mv_size};
-    return err;
+    int err = make_node_key(&key, g->key);
+    return err < 0 ? err
+                   : pyri_meta_find_tree(s, r, key.bytes, key.size, &g->value,
+                                         &g->found);
 }
 
 int

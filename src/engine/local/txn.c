@@ -27,6 +27,7 @@ struct pyri_txn {
     MDB_txn *mdb;
     pyri_aside *aside;
     pyri_state state;
+    uint64_t seen;  /* its number; 0: none was found yet */
     pyri_root roots[PYRI_MAX_DATABASES];
     unsigned known; /* bits: of those */
     pyri_guard *guard; /* the environment's; NULL: it only reads */
@@ -46,12 +47,16 @@ set_roots(pyri_txn *t)
 
 /* What LMDB's read transaction sees. If its description may be being written
  * over, begin again: either there is a newer one, or that did not happen,
- * since whoever describes the next one was stopped before it said so. */
+ * since whoever describes the next one was stopped before it said so. One that
+ * is still the newest was not changed meanwhile, and is known. */
 static int
 see(pyri_txn *t)
 {
     bool found = false, sure = false;
     int rc, err = 0;
+    if (t->seen && t->seen == mdb_txn_id(t->mdb))
+        return 0;
+    t->seen = 0;
     for (int i = 0; i < TRIES && !(found && sure); i++) {
         uint64_t id = mdb_txn_id(t->mdb);
         err = pyri_state_find(&t->aside->file, id, &t->state, &found, &sure);
@@ -66,8 +71,10 @@ see(pyri_txn *t)
     if (err == 0 && !found)
         return pyri_pagefile_fail(&t->aside->file, mdb_txn_id(t->mdb) & 1,
                                   "does not describe the newest state");
-    if (err == 0)
+    if (err == 0) {
         set_roots(t);
+        t->seen = mdb_txn_id(t->mdb);
+    }
     return err;
 }
 
@@ -425,15 +432,19 @@ struct pyri_walk {
     MDB_dbi db;
     MDB_cursor *mdb; /* of a write transaction; else NULL, and */
     pyri_spot spot;
+    uint64_t of; /* the state that this is a place in; 0: none */
 };
 
 int
 pyri_env_cursor_renew(pyri_walk *c)
 {
     pyri_root root;
+    if (c->of && c->of == c->txn->seen)
+        return 0; /* it may stay where it is */
     int err = root_of(c->txn, c->db, &root);
     if (err == 0)
         pyri_spot_init(&c->spot, &c->txn->state, root);
+    c->of = err == 0 ? c->txn->seen : 0;
     return err;
 }
 
@@ -447,6 +458,7 @@ pyri_env_cursor(pyri_txn *t, MDB_dbi db, pyri_walk **out)
     c->txn = t;
     c->db = db;
     c->mdb = NULL;
+    c->of = 0;
     int err = pyri_env_cursor_renew(c), rc = 0;
     if (err == 0 && t->guard &&
         (rc = mdb_cursor_open(t->mdb, db, &c->mdb)) != 0)
