@@ -26,7 +26,7 @@ typedef struct pyr_progress {
     void            *ctx;
 } pyr_progress;
 
-/* --- forgetting ---------------------------------------------------------- */
+/* --- forgetting, reclaiming, folding ------------------------------------- */
 
 #define PYR_FORGET_TAGGED 1u /* tagged versions too, and their tags */
 
@@ -72,6 +72,30 @@ typedef struct pyr_reclaimed {
  */
 PYR_API int pyr_reclaim(pyr_store *store, const pyr_progress *progress,
                         pyr_reclaimed *out);
+
+typedef struct pyr_folded {
+    uint64_t chunks;    /* of newest snapshots that were stored anew, */
+    uint64_t fragments; /* from so many pieces, as one piece each */
+    uint64_t written;   /* bytes of new pieces */
+    uint64_t erased;    /* bytes of old ones that no snapshot needs any more */
+    uint64_t left;      /* chunks that others wrote to again and again */
+} pyr_folded;           /* may grow at the end */
+
+/*
+ * Make the newest snapshots of these arrays (n is 0: of all) read like freshly
+ * written ones: chunks that small writes left in many pieces are stored anew.
+ * No version is made; every snapshot and clone shows what it showed, and has
+ * the digest that it had. It takes space, up to that of the chunks, as long as
+ * older snapshots need the old pieces. Others may read and write meanwhile. If
+ * it is interrupted, the next one goes on. Progress is told in chunks. `out`
+ * may be NULL.
+ *
+ * Errors: PYR_ENOTFOUND if there is no such array, PYR_EINVAL if there cannot
+ *         be one; PYR_ETIMEOUT if another process is at it, or reclaims;
+ *         PYR_EUNSUPPORTED on Ceph.
+ */
+PYR_API int pyr_fold(pyr_store *store, const char *const *names, size_t n,
+                     const pyr_progress *progress, pyr_folded *out);
 
 /* What a version holds alone: what would go if it were forgotten now. */
 typedef struct pyr_usage {

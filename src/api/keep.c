@@ -1,5 +1,5 @@
 /*
- * api/keep.c - what is kept: forgetting, reclaiming, accounts.
+ * api/keep.c - what is kept: forgetting, reclaiming, folding, accounts.
  */
 #include "api/handle.h"
 
@@ -28,6 +28,24 @@ pyr_reclaim(pyr_store *store, const pyr_progress *progress,
         (err = pyri_need_writable(store->engine, "pyr_reclaim")) < 0)
         return err;
     return pyri_reclaim(store->engine, progress, out ? out : &unasked);
+}
+
+int
+pyr_fold(pyr_store *store, const char *const *names, size_t n,
+         const pyr_progress *progress, pyr_folded *out)
+{
+    pyr_folded unasked;
+    int err;
+    if ((err = pyri_need(store, "pyr_fold", "store")) < 0 ||
+        (n && (err = pyri_need(names, "pyr_fold", "names")) < 0))
+        return err;
+    for (size_t i = 0; i < n; i++)
+        if ((err = pyri_check_name(names[i], "an array")) < 0)
+            return err;
+    if ((err = pyri_need_writable(store->engine, "pyr_fold")) < 0)
+        return err;
+    return pyri_fold_newest(store->engine, names, n, progress,
+                            out ? out : &unasked);
 }
 
 int

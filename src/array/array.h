@@ -185,12 +185,15 @@ int pyri_diff(pyri_array *a, pyr_version va, pyr_version vb, pyr_box_fn *each,
 int pyri_last_change(pyri_array *a, pyr_version v, const pyri_box *box,
                      pyr_version *out);
 
-/* --- what is kept (forget.c, reclaim.c) ---------------------------------- */
+/* --- what is kept (forget.c, reclaim.c, fold_newest.c) ------------------- */
 
 int pyri_forget(pyri_array *a, pyr_version first, pyr_version last,
                 uint64_t keep, unsigned flags, uint64_t *forgotten);
 int pyri_reclaim(pyri_engine *e, const pyr_progress *progress,
                  pyr_reclaimed *out);
+/* The arrays that are named; none: all of them. */
+int pyri_fold_newest(pyri_engine *e, const char *const *names, size_t n,
+                     const pyr_progress *progress, pyr_folded *out);
 int pyri_version_usage(pyri_array *a, pyr_version v, pyr_usage *out);
 
 /* --- copies (copies.c) --------------------------------------------------- */

@@ -13,6 +13,7 @@
 #include "base/sys.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 enum { MAX_PREV = 4096 };
 
@@ -67,6 +68,17 @@ pyri_held_add(pyri_held *h, const pyri_tree *t, const uint64_t *pos,
             err = hold_leaf(h, t, pos, &node, &prev);
     }
     return err;
+}
+
+int
+pyri_held_note(pyri_held *h, const pyri_frag *list, size_t n)
+{
+    if (!pyri_room(&h->frags, &h->room, h->n + n + 1, sizeof *h->frags))
+        return pyri_fail_nomem("the fragments of a chunk");
+    if (n)
+        memcpy(h->frags + h->n, list, n * sizeof *list);
+    h->n += n;
+    return 0;
 }
 
 bool

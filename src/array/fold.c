@@ -17,6 +17,7 @@
  */
 #include "array/fold.h"
 
+#include "base/checked.h"
 #include "base/fault.h"
 #include "base/room.h"
 #include "base/sys.h"
@@ -42,6 +43,7 @@ typedef struct folder {
     uint64_t bytes;
     /* of the step */
     int64_t saved; /* bytes, beside what goes */
+    pyr_folded done;
     pyri_node_put *nodes;
     pyri_fold_blob *blobs;
     pyri_bytes *gone_nodes;
@@ -263,6 +265,9 @@ add_plan(folder *x, pyri_fold *f, pyri_fold_plan *p)
     if (err < 0)
         return err;
     x->saved += p->saved;
+    x->done.chunks++;
+    x->done.fragments += p->fragments;
+    x->done.written += p->put;
     for (size_t i = 0; i < n; i++) {
         x->saved -= (int64_t)blobs[i].size;
         x->blobs[f->nblobs++] =
@@ -313,12 +318,26 @@ end_plans(folder *x, bool stored, again *a)
             memcpy(s->pos, p->pos, sizeof s->pos);
             a->tries[a->n++] = p->tries + 1;
         }
-        x->f->left |= p->stale && p->tries + 1 >= TRIES;
+        if (p->stale && p->tries + 1 >= TRIES) {
+            x->f->left = true;
+            x->f->done.left++;
+        }
         pyri_fold_plan_fini(p, stored && !p->stale);
         p->tries = 0;
     }
     x->nplans = 0;
     x->bytes = 0;
+}
+
+static void
+count_step(folder *x, uint64_t erased)
+{
+    pyr_folded *sum = &x->f->done;
+    x->out->folded += x->saved + (int64_t)erased;
+    sum->chunks += x->done.chunks;
+    sum->fragments += x->done.fragments;
+    sum->written += x->done.written;
+    sum->erased += erased;
 }
 
 static int
@@ -328,6 +347,7 @@ step(folder *x, again *a)
     int err = 0;
     a->n = 0;
     x->saved = 0;
+    x->done = (pyr_folded){0};
     if (x->nplans == 0)
         return 0;
     pyri_fold f = {.family = family_of(&x->plans[0]),
@@ -339,7 +359,7 @@ step(folder *x, again *a)
     bool kept = f.nnodes > 0; /* if it failed, who knows */
     end_plans(x, kept, err == 0 ? a : NULL);
     if (err == 0)
-        x->out->folded += x->saved + (int64_t)f.gone.bytes;
+        count_step(x, f.gone.bytes);
     close_gap(x);
     pyri_engine_end(e, x->r); /* it sees the old leaves */
     x->r = NULL;
@@ -364,7 +384,7 @@ plan_chunk(folder *x, const pyri_fold_target *t, const uint64_t *pos,
            unsigned tries)
 {
     pyri_fold_plan *p = &x->plans[x->nplans];
-    int err = pyri_fold_plan_make(p, x->f->family, t, pos);
+    int err = pyri_fold_plan_make(p, x->f->family, t, pos, x->f->whole);
     if (err == 0 && p->nnodes)
         err = pyri_folds(t->snap.array, x->r, &p->folds);
     p->tries = tries;
@@ -372,9 +392,10 @@ plan_chunk(folder *x, const pyri_fold_target *t, const uint64_t *pos,
         pyri_fold_plan_fini(p, false);
         return err == PYR_ECORRUPT ? 0 : err; /* damaged: leave it */
     }
-    x->bytes += p->bytes.size;
+    uint64_t gone = 0;
     for (size_t i = 0; i < p->ngone; i++)
-        x->bytes += p->gone[i].size; /* no less than what is put */
+        gone += p->gone[i].size;
+    x->bytes += p->bytes.size + pyri_max64(gone, p->put);
     x->nplans++;
     return 0;
 }
@@ -430,6 +451,16 @@ look_at(folder *x, const pyri_fold_spot *s, unsigned tries)
     return err;
 }
 
+static int
+tell(pyri_folding *f)
+{
+    const pyr_progress *p = f->progress;
+    f->looked++;
+    return p && p->each
+               ? p->each(p->ctx, f->looked, pyri_max64(f->looked, f->total))
+               : 0;
+}
+
 int
 pyri_fold_all(pyri_folding *f, pyr_reclaimed *out)
 {
@@ -439,7 +470,8 @@ pyri_fold_all(pyri_folding *f, pyr_reclaimed *out)
     *x = (folder){.f = f, .out = out};
     int err = 0;
     for (size_t i = 0; i < f->n && err == 0; i++)
-        err = look_at(x, &f->spots[i], 0);
+        if ((err = look_at(x, &f->spots[i], 0)) == 0)
+            err = tell(f);
     while (err == 0 && x->nplans)
         err = finish_step(x);
     end_plans(x, false, NULL);

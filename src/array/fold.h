@@ -1,11 +1,13 @@
 /*
- * array/fold.h - folding what snapshots that are kept lie on, when others have
- * gone.
+ * array/fold.h - folding what snapshots that are kept lie on: when others have
+ * gone, and on demand.
  *
- *   fold.c       which chunks; and the step that stores them anew
- *   fold_plan.c  one chunk: what to fold, and the leaves to write
- *   carriers.c   one chunk: the leaves that hold what a snapshot saw first
- *   shows.c      one chunk: which cells each fragment shows
+ *   fold.c         which chunks; and the step that stores them anew
+ *   fold_plan.c    one chunk: what to fold
+ *   fold_leaves.c  one chunk: the leaves to write
+ *   fold_newest.c  on demand: long chains of the newest snapshots
+ *   carriers.c     one chunk: the leaves that hold what a snapshot saw first
+ *   shows.c        one chunk: which cells each fragment shows
  */
 #ifndef PYRI_ARRAY_FOLD_H
 #define PYRI_ARRAY_FOLD_H
@@ -29,6 +31,10 @@ typedef struct pyri_folding {
     pyri_fold_spot *spots;
     size_t n, room;
     bool left; /* chunks that others were at again and again */
+    bool whole; /* long chains, whatever that takes (fold_newest.c) */
+    const pyr_progress *progress; /* in chunks; NULL: nobody asks */
+    uint64_t looked, total;
+    pyr_folded done;
 } pyri_folding; /* set the family, zero the rest; end with _fini() */
 
 void pyri_folding_fini(pyri_folding *f);
@@ -75,6 +81,7 @@ typedef struct pyri_held {
 void pyri_held_fini(pyri_held *h);
 int pyri_held_add(pyri_held *h, const pyri_tree *t, const uint64_t *pos,
                   const pyri_node *leaf);
+int pyri_held_note(pyri_held *h, const pyri_frag *frags, size_t n);
 bool pyri_same_frag(int ndim, const pyri_frag *a, const pyri_frag *b);
 bool pyri_held_has(const pyri_held *h, int ndim, const pyri_frag *f);
 bool pyri_held_leaf(const pyri_held *h, pyri_leaf_name name);
@@ -111,6 +118,13 @@ typedef struct pyri_carriers {
 int pyri_carriers_find(pyri_carriers *c);
 void pyri_carriers_fini(pyri_carriers *c);
 
+/* --- on demand (fold_newest.c) ------------------------------------------- */
+
+/* The box of a chain that is worth folding into one fragment: *any is false if
+ * there is none. The chain is left as it will be then. */
+int pyri_fold_choose(const pyri_array *a, const pyri_form *form, pyri_chain *c,
+                     pyri_box *bounds, bool *any);
+
 /* --- one chunk (fold_plan.c) --------------------------------------------- */
 
 /* A snapshot behind a gap, and those that are not after it: open. */
@@ -128,7 +142,8 @@ typedef struct pyri_fold_plan {
     pyri_draft draft;       /* of the new blobs */
     uint64_t label;         /* of the leaf that names them first, */
     uint64_t owner;         /* and whose it is */
-    pyri_held first;        /* what only `from` and those after it hold */
+    pyri_held first;        /* what only `from` and those after it hold, and
+                               what else is folded */
     pyri_carrier *carriers; /* as they were */
     size_t ncarriers;
     pyri_node_put *nodes;   /* in `bytes`, once it has stopped growing */
@@ -139,16 +154,20 @@ typedef struct pyri_fold_plan {
     pyri_blob *gone;
     size_t ngone;
     int64_t saved; /* bytes of leaves and new blobs */
+    uint64_t fragments; /* that are folded */
+    uint64_t put;       /* bytes of new blobs */
     uint64_t folds; /* of the family, when it was made */
     unsigned tries;
     bool stale; /* others wrote there meanwhile */
 } pyri_fold_plan;
 
-/* Plan what is worth it, and put new blobs; nnodes is 0 if nothing is. End it
- * with pyri_fold_plan_fini() in any case: drops the blobs unless they were
- * `stored`. */
+/* Plan what is worth it, and put new blobs; nnodes is 0 if nothing is. With
+ * `whole`, a long chain becomes a short one, also if that takes more space.
+ * End it with pyri_fold_plan_fini() in any case: drops the blobs unless they
+ * were `stored`. */
 int pyri_fold_plan_make(pyri_fold_plan *p, pyri_family *f,
-                        const pyri_fold_target *t, const uint64_t *pos);
+                        const pyri_fold_target *t, const uint64_t *pos,
+                        bool whole);
 void pyri_fold_plan_fini(pyri_fold_plan *p, bool stored);
 
 #endif

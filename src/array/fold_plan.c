@@ -13,12 +13,15 @@
  * It lies on top of all others of K's leaf: none of these shows such a cell. If
  * it takes the place of one fragment, it keeps its version and its place.
  *
+ * On demand (`whole`) a long chain becomes a short one in the same way: the
+ * fold is K's content of a box, and stands for every fragment in that box, also
+ * for those that older snapshots show. These keep them, in their own leaves.
+ *
  * Who gains: a fragment of which a SHARE is hidden, and small ones, each of
  * which costs OVERHEAD beside its cells. It is done if no more than SHARE bytes
  * are written for each that goes.
  */
-#include "array/fold.h"
-#include "array/shows.h"
+#include "array/fold_plan.h"
 
 #include "base/checked.h"
 #include "base/room.h"
@@ -35,36 +38,9 @@ enum {
     TINY_SAME = 64,    /* bytes of cells of one value that may be spelt out */
     LARGE = 64 << 20,  /* bytes of a chunk that is left alone */
     LEAST_GAIN = 256,  /* bytes */
-    SOME_LEAVES = 16   /* are looked at in any case */
+    SOME_LEAVES = 16,  /* are looked at in any case, */
+    MANY_LEAVES = 256  /* and on demand */
 };
-
-/* Fragments that become one. */
-typedef struct group {
-    bool *of; /* links */
-    int n;
-    pyri_box bounds;
-    uint64_t cells; /* that are shown; 0: they just go */
-    bool plain;     /* all of the bounds is stored */
-    pyri_frag frag;
-} group;
-
-typedef struct planning {
-    pyri_fold_plan *p;
-    pyri_family *family;
-    const pyri_fold_target *t;
-    pyri_array *a;
-    const uint64_t *pos;
-    pyri_node leaf;
-    pyri_chain chain; /* of K */
-    bool *first;      /* links that K was the first to see */
-    bool *wanted;     /* of these, those that may be folded */
-    pyri_held theirs; /* what those have that are not after K */
-    pyri_shows shows;
-    group *groups;
-    size_t ngroups;
-    uint64_t gain, cost; /* bytes */
-    pyri_packer packer;
-} planning;
 
 /* --- costs --------------------------------------------------------------- */
 
@@ -81,7 +57,7 @@ disk_of(uint64_t payload)
 }
 
 static uint64_t
-disk_of_link(const planning *x, int i)
+disk_of_link(const pyri_planning *x, int i)
 {
     const pyri_frag *f = &x->chain.links[i].frag;
     (void)x;
@@ -89,7 +65,7 @@ disk_of_link(const planning *x, int i)
 }
 
 static bool
-is_small(const planning *x, int i)
+is_small(const pyri_planning *x, int i)
 {
     const pyri_frag *f = &x->chain.links[i].frag;
     size_t cell = pyri_type_size(x->a->schema.type);
@@ -109,7 +85,7 @@ pays(uint64_t gain, uint64_t cost)
 
 /* At least so many cells of a link would have to be hidden. */
 static bool
-may_be_hidden(const planning *x, int i)
+may_be_hidden(const pyri_planning *x, int i)
 {
     int ndim = x->a->schema.ndim;
     const pyri_link *link = &x->chain.links[i];
@@ -126,7 +102,7 @@ may_be_hidden(const planning *x, int i)
 
 /* A first choice, by boxes alone. */
 static bool
-choose_by_box(planning *x, pyri_box *bounds)
+choose_by_box(pyri_planning *x, pyri_box *bounds)
 {
     int ndim = x->a->schema.ndim, small = 0, hidden = 0;
     *bounds = (pyri_box){.lo = {0}};
@@ -150,7 +126,7 @@ choose_by_box(planning *x, pyri_box *bounds)
 
 /* Now that it is known what they show. */
 static void
-choose_by_cells(planning *x)
+choose_by_cells(pyri_planning *x)
 {
     for (int i = 0; i < x->chain.n; i++) {
         const pyri_frag *f = &x->chain.links[i].frag;
@@ -169,7 +145,7 @@ choose_by_cells(planning *x)
 
 /* Bytes per cell, as the fragments of the group are pressed, in 1/256. */
 static uint64_t
-density(const planning *x, const group *g)
+density(const pyri_planning *x, const pyri_fold_group *g)
 {
     uint64_t stored = 0, cells = 0, cell = pyri_type_size(x->a->schema.type);
     for (int i = 0; i < x->chain.n; i++) {
@@ -184,7 +160,7 @@ density(const planning *x, const group *g)
 
 /* What a group costs now, and what it would cost. */
 static void
-weigh(const planning *x, group *g, uint64_t *now, uint64_t *then)
+weigh(const pyri_planning *x, pyri_fold_group *g, uint64_t *now, uint64_t *then)
 {
     int ndim = x->a->schema.ndim;
     *now = 0;
@@ -214,28 +190,29 @@ weigh(const planning *x, group *g, uint64_t *now, uint64_t *then)
     *then = g->plain ? plain : masked;
 }
 
-static group *
-new_group(planning *x)
+static pyri_fold_group *
+new_group(pyri_planning *x)
 {
-    group *g = &x->groups[x->ngroups];
-    *g = (group){.of = pyri_sys_calloc((size_t)x->chain.n + 1, sizeof *g->of)};
+    pyri_fold_group *g = &x->groups[x->ngroups];
+    *g = (pyri_fold_group){
+        .of = pyri_sys_calloc((size_t)x->chain.n + 1, sizeof *g->of)};
     x->ngroups += g->of != NULL;
     return g->of ? g : NULL;
 }
 
 static void
-drop_group(planning *x)
+drop_group(pyri_planning *x)
 {
     free(x->groups[--x->ngroups].of);
 }
 
 /* All that may be folded as one; or else each by itself. */
 static int
-make_groups(planning *x)
+make_groups(pyri_planning *x)
 {
     uint64_t now, then;
     x->groups = pyri_sys_calloc((size_t)x->chain.n + 2, sizeof *x->groups);
-    group *g = x->groups ? new_group(x) : NULL;
+    pyri_fold_group *g = x->groups ? new_group(x) : NULL;
     if (!g)
         return pyri_fail_nomem("the fragments of a chunk");
     memcpy(g->of, x->wanted, (size_t)x->chain.n * sizeof *g->of);
@@ -263,6 +240,46 @@ make_groups(planning *x)
     return 0;
 }
 
+/* --- on demand ----------------------------------------------------------- */
+
+static int
+choose_whole(const pyri_planning *x, pyri_box *bounds, bool *any)
+{
+    const pyri_form *form = x->t->snap.tree.form;
+    pyri_chain c = {0};
+    int err = 0;
+    for (int i = 0; i < x->chain.n && err == 0; i++)
+        err = pyri_chain_add(&c, form, &x->chain.links[i].frag);
+    if (err == 0)
+        err = pyri_fold_choose(x->a, form, &c, bounds, any);
+    pyri_chain_fini(&c);
+    return err;
+}
+
+/* All that the box hides becomes one group. Who comes after K may hold some of
+ * it, too, whoever saw it first. */
+static int
+make_whole(pyri_planning *x, const pyri_box *bounds)
+{
+    int ndim = x->a->schema.ndim, err = 0;
+    x->groups = pyri_sys_calloc(2, sizeof *x->groups);
+    pyri_fold_group *g = x->groups ? new_group(x) : NULL;
+    if (!g)
+        return pyri_fail_nomem("the fragments of a chunk");
+    g->bounds = *bounds;
+    g->cells = pyri_box_cells(ndim, bounds);
+    g->plain = true;
+    for (int i = 0; i < x->chain.n && err == 0; i++) {
+        const pyri_link *link = &x->chain.links[i];
+        g->of[i] = pyri_box_empty(ndim, &link->shown) ||
+                   pyri_box_contains(ndim, bounds, &link->shown);
+        g->n += g->of[i];
+        if (g->of[i] && !x->first[i])
+            err = pyri_held_note(&x->p->first, &link->frag, 1);
+    }
+    return err;
+}
+
 /* --- new fragments ------------------------------------------------------- */
 
 static void
@@ -277,7 +294,7 @@ squeeze(uint8_t *cells, size_t cell, const uint8_t *mask, uint64_t n)
 }
 
 static int
-pack(planning *x, group *g, uint8_t *cells, const uint8_t *mask)
+pack(pyri_planning *x, pyri_fold_group *g, uint8_t *cells, const uint8_t *mask)
 {
     const pyri_schema *s = &x->a->schema;
     size_t cell = pyri_type_size(s->type);
@@ -295,7 +312,7 @@ pack(planning *x, group *g, uint8_t *cells, const uint8_t *mask)
 }
 
 static int
-make_frag(planning *x, group *g)
+make_frag(pyri_planning *x, pyri_fold_group *g)
 {
     const pyri_schema *s = &x->a->schema;
     size_t cell = pyri_type_size(s->type);
@@ -319,6 +336,9 @@ make_frag(planning *x, group *g)
         err = pack(x, g, cells, mask);
     if (err == 0)
         pyri_stash_mark(&x->p->draft, &g->frag, 1);
+    if (err == 0 && g->frag.kind != PYRI_FRAG_SAME)
+        x->p->put += pyri_frag_blob_size(&g->frag);
+    x->p->fragments += (uint64_t)g->n;
     g->frag.version = x->leaf.label;
     g->frag.fold = true;
     for (int i = 0; g->n == 1 && i < x->chain.n; i++)
@@ -332,307 +352,20 @@ make_frag(planning *x, group *g)
     return err;
 }
 
-/* --- new leaves ---------------------------------------------------------- */
-
-/* The group that a fragment goes into; NULL: none. */
-static group *
-group_of(const planning *x, const pyri_frag *f, int *link)
-{
-    for (*link = 0; *link < x->chain.n; (*link)++)
-        if (pyri_same_frag(x->a->schema.ndim, &x->chain.links[*link].frag, f))
-            break;
-    for (size_t i = 0; *link < x->chain.n && i < x->ngroups; i++)
-        if (x->groups[i].of[*link])
-            return &x->groups[i];
-    return NULL;
-}
-
-/* Add the folds that stand for a fragment of this leaf, on top of all that K
- * has, too, and of folds as of older snapshots. */
-static void
-add_folds(const planning *x, const pyri_chain *old, pyri_leaf *leaf)
-{
-    for (size_t i = 0; i < x->ngroups; i++) {
-        const group *g = &x->groups[i];
-        bool any = false;
-        int link;
-        for (int k = 0; k < old->n && !any; k++)
-            any = group_of(x, &old->links[k].frag, &link) == g;
-        if (any && g->n > 1 && g->cells)
-            leaf->frags[leaf->n++] = g->frag;
-    }
-}
-
-/* What the leaf becomes; *changed is false if it stays as it is. */
-static int
-rewrite(const planning *x, const pyri_chain *old, pyri_leaf *leaf,
-        bool *changed)
-{
-    bool folded = false;
-    *changed = false;
-    size_t room = (size_t)old->n + x->ngroups + 1;
-    leaf->frags = pyri_sys_malloc(room * sizeof *leaf->frags);
-    if (!leaf->frags)
-        return pyri_fail_nomem("the fragments of a chunk");
-    for (int i = 0; i < old->n; i++) {
-        const pyri_frag *f = &old->links[i].frag;
-        int link;
-        const group *g = group_of(x, f, &link);
-        if (!folded && (link < x->chain.n || f->version < x->leaf.label)) {
-            add_folds(x, old, leaf);
-            folded = true;
-        }
-        *changed |= g != NULL;
-        if (!g)
-            leaf->frags[leaf->n++] = *f;
-        else if (g->n == 1 && g->cells)
-            leaf->frags[leaf->n++] = g->frag;
-    }
-    return 0;
-}
-
-/* The carriers' leaves are gone through; what they will hold is noted. */
-typedef struct writing {
-    planning *x;
-    pyri_held were, are; /* fragments and leaves that are named */
-} writing;
-
-static int
-note_frags(pyri_held *h, const pyri_frag *list, size_t n)
-{
-    if (!pyri_room(&h->frags, &h->room, h->n + n + 1, sizeof *h->frags))
-        return pyri_fail_nomem("the fragments of a chunk");
-    if (n)
-        memcpy(h->frags + h->n, list, n * sizeof *list);
-    h->n += n;
-    return 0;
-}
-
-static int
-add_node(planning *x, pyri_leaf_name name, const pyri_leaf *leaf)
-{
-    pyri_fold_plan *p = x->p;
-    const pyri_grid *g = &x->t->snap.grid;
-    uint8_t key[PYRI_MAX_KEY];
-    pyri_box domain;
-    pyri_grid_domain(g, 0, x->pos, &domain);
-    size_t n = pyri_node_key(name.owner, name.label, 0, g->ndim, x->pos, key);
-    pyri_buf_add(&p->bytes, key, n);
-    size_t start = p->bytes.size;
-    pyri_leaf_encode((pyri_bytes){key, n}, leaf, x->a->schema.type, g->ndim,
-                     &domain, &p->bytes);
-    p->nodes[p->nnodes].key.size = n;
-    p->nodes[p->nnodes++].value.size = p->bytes.size - start;
-    return pyri_buf_check(&p->bytes, "the leaves of a chunk");
-}
-
-static int
-note_leaf(pyri_held *h, pyri_leaf_name name)
-{
-    if (!pyri_room(&h->leaves, &h->leaf_room, h->nleaves + 1,
-                   sizeof *h->leaves))
-        return pyri_fail_nomem("the leaves of a chunk");
-    h->leaves[h->nleaves++] = name;
-    return 0;
-}
-
-/* A carrier's leaf, through a snapshot that has it. */
-typedef struct opened {
-    pyri_snapshot s;
-    pyri_node node;
-    pyri_held held;
-} opened;
-
-static void
-close_carrier(opened *o)
-{
-    pyri_held_fini(&o->held);
-    pyri_snapshot_close(&o->s);
-}
-
-static int
-open_carrier(const planning *x, const pyri_carrier *c, opened *o)
-{
-    pyri_array *a;
-    o->held = (pyri_held){0};
-    int err = pyri_family_array(x->family, c->snapshot.array, &a);
-    if (err < 0 || (err = pyri_snapshot_open_label(a, x->t->snap.reader,
-                                                   c->snapshot.label,
-                                                   &o->s)) < 0)
-        return err;
-    err = pyri_tree_get(&o->s.tree, c->name.label, 0, x->pos, &o->node);
-    if (err == 0)
-        err = pyri_held_add(&o->held, &o->s.tree, x->pos, &o->node);
-    if (err < 0)
-        close_carrier(o);
-    return err;
-}
-
-static int
-write_carrier(writing *w, pyri_carrier *c)
-{
-    planning *x = w->x;
-    opened o;
-    pyri_chain chain = {0};
-    pyri_leaf leaf = {.prev = 0};
-    int err = open_carrier(x, c, &o);
-    if (err < 0)
-        return err;
-    err = pyri_chain_load(&chain, &o.s.tree, x->pos, &o.node, NULL, 0);
-    if (err == 0)
-        err = rewrite(x, &chain, &leaf, &c->changed);
-    if (err == 0)
-        err = note_frags(&w->were, o.held.frags, o.held.n);
-    if (err == 0 && c->changed &&
-        (err = pyri_node_about(&o.node, x->a->schema.type, &leaf.about)) == 0 &&
-        (err = add_node(x, c->name, &leaf)) == 0 &&
-        (err = note_leaf(&w->are, c->name)) == 0) {
-        x->p->saved += (int64_t)o.node.size -
-                       (int64_t)x->p->nodes[x->p->nnodes - 1].value.size;
-        err = note_frags(&w->are, leaf.frags, (size_t)leaf.n);
-    }
-    for (size_t i = 1; i < o.held.nleaves && err == 0 && c->changed; i++)
-        err = note_leaf(&w->were, o.held.leaves[i]);
-    pyri_leaf_fini(&leaf);
-    pyri_chain_fini(&chain);
-    close_carrier(&o);
-    return err;
-}
-
-static bool
-is_changed(const pyri_fold_plan *p, pyri_leaf_name name)
-{
-    for (size_t i = 0; i < p->ncarriers; i++)
-        if (p->carriers[i].name.owner == name.owner &&
-            p->carriers[i].name.label == name.label)
-            return p->carriers[i].changed;
-    return false;
-}
-
-/* One that stays as it is goes on needing the leaves that it lies on, as they
- * will be. */
-static int
-note_unchanged(writing *w, const pyri_carrier *c)
-{
-    opened o;
-    size_t from = 0;
-    int err = open_carrier(w->x, c, &o);
-    if (err < 0)
-        return err;
-    for (size_t i = 0; i < o.held.nleaves && err == 0; i++) {
-        pyri_leaf_name name = o.held.leaves[i];
-        err = note_leaf(&w->are, name);
-        if (err == 0 && !is_changed(w->x->p, name))
-            err = note_frags(&w->are, o.held.frags + from, name.end - from);
-        from = name.end;
-    }
-    close_carrier(&o);
-    return err;
-}
-
-/* Leaves that others lay on, and do no more. */
-static int
-drop_leaves(writing *w)
-{
-    planning *x = w->x;
-    pyri_fold_plan *p = x->p;
-    p->gone_nodes = pyri_sys_calloc(w->were.nleaves + 1,
-                                    sizeof *p->gone_nodes);
-    if (!p->gone_nodes)
-        return pyri_fail_nomem("the leaves of a chunk");
-    for (size_t i = 0; i < w->were.nleaves; i++) {
-        pyri_leaf_name name = w->were.leaves[i];
-        uint8_t key[PYRI_MAX_KEY];
-        if (pyri_held_leaf(&w->are, name) ||
-            pyri_held_leaf(&x->theirs, name))
-            continue;
-        size_t n = pyri_node_key(name.owner, name.label, 0,
-                                 x->a->schema.ndim, x->pos, key);
-        pyri_buf_add(&p->bytes, key, n);
-        p->gone_nodes[p->ngone_nodes++].size = n;
-    }
-    return pyri_buf_check(&p->bytes, "the leaves of a chunk");
-}
-
-/* Blobs that nobody names any more. */
-static int
-drop_blobs(writing *w)
-{
-    pyri_fold_plan *p = w->x->p;
-    int ndim = w->x->a->schema.ndim;
-    p->gone = pyri_sys_calloc(w->were.n + 1, sizeof *p->gone);
-    if (!p->gone)
-        return pyri_fail_nomem("the fragments of a chunk");
-    for (size_t i = 0; i < w->were.n; i++) {
-        const pyri_frag *f = &w->were.frags[i];
-        bool told = false;
-        for (size_t k = 0; k < p->ngone && !told; k++)
-            told = p->gone[k].ref.a == f->ref[0] &&
-                   p->gone[k].ref.b == f->ref[1];
-        if (told || f->kind == PYRI_FRAG_SAME ||
-            pyri_held_has(&w->are, ndim, f) ||
-            pyri_held_has(&w->x->theirs, ndim, f))
-            continue;
-        p->gone[p->ngone++] = (pyri_blob){{f->ref[0], f->ref[1]},
-                                          pyri_frag_blob_size(f)};
-    }
-    return 0;
-}
-
-/* Keys and values are where they will be. */
-static void
-point_at_bytes(pyri_fold_plan *p)
-{
-    const uint8_t *at = p->bytes.data;
-    for (size_t i = 0; i < p->nnodes; i++) {
-        p->nodes[i].key.data = at;
-        at += p->nodes[i].key.size;
-        p->nodes[i].value.data = at;
-        at += p->nodes[i].value.size;
-    }
-    for (size_t i = 0; i < p->ngone_nodes; i++) {
-        p->gone_nodes[i].data = at;
-        at += p->gone_nodes[i].size;
-    }
-}
-
-static int
-write_leaves(planning *x)
-{
-    pyri_fold_plan *p = x->p;
-    writing w = {.x = x};
-    int err = 0;
-    p->nodes = pyri_sys_calloc(p->ncarriers + 1, sizeof *p->nodes);
-    if (!p->nodes)
-        return pyri_fail_nomem("the leaves of a chunk");
-    for (size_t i = 0; i < p->ncarriers && err == 0; i++)
-        err = write_carrier(&w, &p->carriers[i]);
-    for (size_t i = 0; i < p->ncarriers && err == 0; i++)
-        if (!p->carriers[i].changed)
-            err = note_unchanged(&w, &p->carriers[i]);
-    if (err == 0)
-        err = drop_leaves(&w);
-    if (err == 0)
-        err = drop_blobs(&w);
-    if (err == 0)
-        point_at_bytes(p);
-    pyri_held_fini(&w.were);
-    pyri_held_fini(&w.are);
-    return err;
-}
-
 /* --- the plan ------------------------------------------------------------ */
 
 static int
-find_carriers(planning *x)
+find_carriers(pyri_planning *x)
 {
     pyri_fold_plan *p = x->p;
+    size_t limit = x->whole ? MANY_LEAVES
+                            : SOME_LEAVES + (size_t)(x->gain / OVERHEAD);
     pyri_carriers c = {.family = x->family,
                        .reader = x->t->snap.reader,
                        .from = p->from,
                        .pos = x->pos,
                        .sought = &p->first,
-                       .limit = SOME_LEAVES + (size_t)(x->gain / OVERHEAD)};
+                       .limit = limit};
     int err = pyri_carriers_find(&c);
     if (err == 0 && !c.dear) {
         p->carriers = c.list;
@@ -645,7 +378,7 @@ find_carriers(planning *x)
 
 /* What K holds, and no one that is not after it. */
 static int
-find_first(planning *x)
+find_first(pyri_planning *x)
 {
     pyri_held own = {0};
     int n = x->chain.n, ndim = x->a->schema.ndim;
@@ -659,14 +392,14 @@ find_first(planning *x)
     int err = pyri_held_add(&own, &x->t->snap.tree, x->pos, &x->leaf);
     for (size_t i = 0; i < own.n && err == 0; i++)
         if (!pyri_held_has(&x->theirs, ndim, &own.frags[i]))
-            err = note_frags(&x->p->first, &own.frags[i], 1);
+            err = pyri_held_note(&x->p->first, &own.frags[i], 1);
     pyri_held_fini(&own);
     return err;
 }
 
 /* Look at K's leaf, and at those of the others; *shared if one has the same. */
 static int
-look(planning *x, bool *shared)
+look(pyri_planning *x, bool *shared)
 {
     const pyri_fold_target *t = x->t;
     bool found;
@@ -696,15 +429,36 @@ look(planning *x, bool *shared)
 }
 
 static int
-plan(planning *x)
+store(pyri_planning *x)
+{
+    int err = 0;
+    for (size_t i = 0; i < x->ngroups && err == 0; i++)
+        if (x->groups[i].cells)
+            err = make_frag(x, &x->groups[i]);
+    return err < 0 ? err : pyri_fold_leaves(x);
+}
+
+static int
+plan_whole(pyri_planning *x)
 {
     pyri_box bounds;
-    bool shared;
+    bool any;
+    int err = choose_whole(x, &bounds, &any);
+    if (err < 0 || !any || (err = make_whole(x, &bounds)) < 0 ||
+        (err = find_carriers(x)) < 0)
+        return err;
+    return x->p->ncarriers ? store(x) : 0; /* none: too many */
+}
+
+static int
+plan_parts(pyri_planning *x)
+{
+    pyri_box bounds;
     uint64_t bytes;
     size_t cell = pyri_type_size(x->a->schema.type);
-    int err = look(x, &shared);
-    if (err < 0 || shared || !choose_by_box(x, &bounds))
-        return err;
+    int err;
+    if (!choose_by_box(x, &bounds))
+        return 0;
     uint64_t cells = pyri_box_cells(x->a->schema.ndim, &bounds);
     if (cells == 0 || cells > PYRI_SHOWS_CELLS ||
         !pyri_mul64(cells, cell, &bytes) || bytes > LARGE)
@@ -719,19 +473,26 @@ plan(planning *x)
     if (x->p->ncarriers == 0)
         return 0; /* too many */
     x->cost += (x->p->ncarriers - 1) * x->leaf.size;
-    if (!pays(x->gain, x->cost))
-        return 0;
-    for (size_t i = 0; i < x->ngroups && err == 0; i++)
-        if (x->groups[i].cells)
-            err = make_frag(x, &x->groups[i]);
-    return err < 0 ? err : write_leaves(x);
+    return pays(x->gain, x->cost) ? store(x) : 0;
+}
+
+static int
+plan(pyri_planning *x)
+{
+    bool shared;
+    int err = look(x, &shared);
+    if (err < 0 || shared)
+        return err;
+    return x->whole ? plan_whole(x) : plan_parts(x);
 }
 
 int
 pyri_fold_plan_make(pyri_fold_plan *p, pyri_family *f,
-                    const pyri_fold_target *t, const uint64_t *pos)
+                    const pyri_fold_target *t, const uint64_t *pos,
+                    bool whole)
 {
-    planning x = {.p = p, .family = f, .t = t, .a = t->snap.array, .pos = pos};
+    pyri_planning x = {.p = p, .family = f, .t = t, .whole = whole,
+                       .a = t->snap.array, .pos = pos};
     p->from = t->vertex;
     memcpy(p->pos, pos, sizeof p->pos);
     p->draft.array = x.a;
