@@ -68,7 +68,8 @@ PYR_API int pyr_clone(pyr_array *array, pyr_version version, const char *name,
  * Call `each` for boxes that together hold every cell in which two snapshots
  * may differ; cells outside them are the same. Only subtrees that differ are
  * walked, so the cost is that of the difference. Where versions in between were
- * reclaimed, boxes may be larger than what was written.
+ * reclaimed, or the newer snapshot was folded, boxes may be larger than what
+ * was written.
  */
 typedef int pyr_box_fn(void *ctx, int ndim, const uint64_t *offset,
                        const uint64_t *size);
@@ -77,7 +78,7 @@ PYR_API int pyr_diff(pyr_array *array, pyr_version a, pyr_version b,
 
 /* The last version, not after `version`, that wrote a cell of the box; 0 if
  * none ever did. Read off the labels in the tree. If that version has been
- * reclaimed, it may be the first one after it that was kept. */
+ * reclaimed, or others after it were before a fold, it may be a later one. */
 PYR_API int pyr_last_change(pyr_array *array, pyr_version version,
                             const uint64_t *offset, const uint64_t *size,
                             pyr_version *out);

@@ -154,6 +154,54 @@ wrote(asking *q, const pyri_frag *f, const pyri_box *box, bool *out)
     return 0;
 }
 
+/* A snapshot may have a fold of itself, made later. Did its version write a
+ * cell of the box, as its record tells? If not, the snapshot just before it
+ * knows who did, unless that has gone. */
+static int
+ask_record(asking *q, uint64_t label, const pyri_box *box, bool *did,
+           bool *known)
+{
+    const pyri_lineage *l = &q->a->schema.lineage;
+    pyri_record r;
+    pyri_version_get get;
+    *did = *known = false;
+    int err = pyri_engine_get_version(q->a->engine, q->reader,
+                                      pyri_lineage_owner(l, label), label,
+                                      &get);
+    if (err < 0 || !get.found ||
+        (err = pyri_record_decode(get.record, &r)) < 0)
+        return err;
+    *did = r.kind != PYR_KIND_NOTHING && pyri_claim_overlaps(&r.claim, box);
+    pyri_record_fini(&r);
+    *known = label - 1 <= q->a->first;
+    if (*did || *known)
+        return 0;
+    err = pyri_engine_get_version(q->a->engine, q->reader,
+                                  pyri_lineage_owner(l, label - 1), label - 1,
+                                  &get);
+    *known = err == 0 && get.found && !get.forgotten;
+    return err;
+}
+
+/* Who knows more about the cells of a fold? Not *asked if nobody does. */
+static int
+ask_fold(asking *q, const pyri_frag *f, const pyri_box *box, bool *asked)
+{
+    bool did, known;
+    *asked = f->version < q->snap->label;
+    if (*asked) {
+        q->older = f->version;
+        return 0;
+    }
+    int err = ask_record(q, f->version, box, &did, &known);
+    *asked = err == 0 && (did || known);
+    if (*asked && did)
+        q->best = f->version;
+    else if (*asked)
+        q->older = f->version - 1;
+    return err;
+}
+
 /* Look for the newest fragment of a chunk that wrote a cell of the hit. The
  * cells of a fold are older than it: the snapshot that it was made of knows
  * by whom they were written, and all that is below it here. */
@@ -172,14 +220,12 @@ ask_leaf(void *ctx, const pyri_hit *hit)
     for (int i = 0; i < chain.n && err == 0; i++) {
         const pyri_frag *f = &chain.links[i].frag;
         pyri_box part;
-        bool did;
+        bool did = false;
         if (!pyri_box_intersect(q->a->schema.ndim, &chain.links[i].shown,
                                 &hit->box, &part))
             continue;
-        if (f->fold && f->version < q->snap->label) {
-            q->older = f->version;
+        if (f->fold && ((err = ask_fold(q, f, &part, &did)) < 0 || did))
             break;
-        }
         err = wrote(q, f, &part, &did);
         if (err == 0 && did) {
             q->best = f->version;
