@@ -133,6 +133,9 @@ role_reclaim(const job *j)
         int err = pyr_reclaim(store, NULL, &gone);
         if (err < 0 && err != PYR_ETIMEOUT)
             return complain("reclaim");
+        err = pyr_fold(store, NULL, 0, NULL, NULL);
+        if (err < 0 && err != PYR_ETIMEOUT && err != PYR_EUNSUPPORTED)
+            return complain("fold");
         nap_ms(1);
     }
     pyr_array_close(array);

@@ -594,7 +594,7 @@ a_missing_sync_is_noticed(void)
     for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
         run u;
         plan p = {.test = __func__, .cases = 300, .each = never_mind};
-        make_run(&u, 1, false, 20); /* the same in every run */
+        make_run(&u, 3, false, 20); /* the same in every run */
         forget_syncs(&u, ends[i]);
         p.r = rng_of(u.seed);
         fflush(stdout);

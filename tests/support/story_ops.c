@@ -418,6 +418,7 @@ const story_op story_ops[] = {
     {"forget", STORY_CHANGES, 2, story_do_forget},
     {"reclaim", STORY_CHANGES, 2, story_do_reclaim},
     {"fold", STORY_CHANGES, 0, story_do_reclaim}, /* after story_folds */
+    {"fold_newest", STORY_CHANGES, 2, story_do_fold},
     {"usage", 0, 0, story_do_usage},
     {"verify", 0, 0, story_do_verify},
     {"array_open", 0, 0, run_array_open},

@@ -43,6 +43,7 @@ int story_do_handler_add(world *w);
 int story_do_handler_remove(world *w);
 int story_do_forget(world *w);
 int story_do_reclaim(world *w);
+int story_do_fold(world *w);
 int story_do_usage(world *w);
 int story_do_verify(world *w);
 

@@ -148,6 +148,16 @@ story_do_reclaim(world *w)
 }
 
 int
+story_do_fold(world *w)
+{
+    pyr_folded done;
+    int err = 0;
+    if (w->live)
+        CALL(w, err, pyr_fold(w->store, NULL, 0, NULL, &done));
+    return err;
+}
+
+int
 story_do_usage(world *w)
 {
     thing *t = story_any_thing(w);
