@@ -16,16 +16,16 @@
 extern const verb verb_init, verb_create, verb_write, verb_append, verb_read,
     verb_stat, verb_ls, verb_info, verb_log, verb_diff, verb_last, verb_tag,
     verb_clone, verb_copy, verb_resize, verb_attrs, verb_wait, verb_status,
-    verb_forget, verb_reclaim, verb_verify, verb_repair, verb_compute,
-    verb_reduce, verb_handler;
+    verb_forget, verb_reclaim, verb_fold, verb_verify, verb_repair,
+    verb_compute, verb_reduce, verb_handler;
 
 static const verb *const verbs[] = {
     &verb_init, &verb_create, &verb_write, &verb_append, &verb_read,
     &verb_compute, &verb_reduce, &verb_handler,
     &verb_stat, &verb_ls,     &verb_info,  &verb_log,    &verb_diff,
     &verb_last, &verb_tag,    &verb_clone, &verb_resize, &verb_attrs,
-    &verb_wait, &verb_forget, &verb_reclaim, &verb_verify, &verb_repair,
-    &verb_copy, &verb_status,
+    &verb_wait, &verb_forget, &verb_reclaim, &verb_fold, &verb_verify,
+    &verb_repair, &verb_copy, &verb_status,
 };
 
 #define NVERBS (sizeof verbs / sizeof verbs[0])

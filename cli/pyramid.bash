@@ -1,7 +1,7 @@
 # bash completion for pyramid(1).
 
 _pyramid_verbs='init create write append read compute reduce handler stat ls info log diff last tag
-clone resize attrs wait forget reclaim verify repair copy status'
+clone resize attrs wait forget reclaim fold verify repair copy status'
 
 _pyramid_options()
 {

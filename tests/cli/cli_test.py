@@ -27,7 +27,7 @@ CODES = {"i8": "b", "u8": "B", "i16": "h", "u16": "H", "i32": "i", "u32": "I",
 VERBS = ["init", "create", "write", "append", "read", "compute", "reduce",
          "handler", "stat", "ls", "info",
          "log", "diff", "last", "tag", "clone", "resize", "attrs", "wait",
-         "forget", "reclaim", "verify", "repair", "copy", "status"]
+         "forget", "reclaim", "fold", "verify", "repair", "copy", "status"]
 tests = []
 
 
@@ -218,7 +218,7 @@ def help_lists_the_promised_options():
         "clone": "version", "resize": "shape", "wait": "timeout",
         "copy": "versions",
         "verify": "deep jobs", "repair": "jobs",
-        "forget": "keep older-than tagged", "reclaim": "",
+        "forget": "keep older-than tagged", "reclaim": "", "fold": "",
     }
     for verb, options in promised.items():
         out = text(verb, "--help")
@@ -820,6 +820,27 @@ def last_names_the_version():
     equal(parsed("last", "s", "t", "--box", "0:2,0:2")["version"], 1)
     equal(parsed("last", "s", "t", "--version", "1")["version"], 1)
     equal(text("last", "s", "t", "--box", "2,4").split()[0], "2")
+
+
+@test
+def fold_makes_no_version_and_changes_no_cell():
+    fill_counting()
+    save("p.npy", array_npy("i32", (1, 2), [7, 8]))
+    for row in range(4):
+        good("write", "s", "t", "--at", "%d,%d" % (row, row), "p.npy")
+    before = [good("read", "s", "t", "--version", str(v)) for v in range(6)]
+    bad(1, "fold", "s", "other", says="other")
+    bad(1, "fold", "nowhere", says="nowhere")
+    done = parsed("fold", "s", "t")
+    equal((done["chunks"], done["fragments"], done["left"]), (1, 5, 0))
+    equal(parsed("fold", "s")["chunks"], 0)
+    check("0 chunks" in text("fold", "s"))
+    equal(text("fold", "s", "--quiet"), "")
+    equal(parsed("info", "s", "t")["version"], 5)
+    equal(parsed("last", "s", "t", "--box", "0,0")["version"], 2)
+    equal(parsed("verify", "s", "--deep")["harms"], 0)
+    for v in range(6):
+        equal(good("read", "s", "t", "--version", str(v)), before[v])
 
 
 @test
