@@ -5,8 +5,8 @@
  * planes of a 512^3 f32 array in chunks of 32^3; the same places are read by
  * pyr_read() and from a mapped file of chunks (mapped.h). Then the price of
  * history (snapshot 1 against snapshot 10,000; where each version writes a
- * small box anywhere, and where it writes a chunk) and of the first touch, when
- * checksums are verified.
+ * small box anywhere, and where it writes a chunk), what pyr_fold() gives back
+ * of it, and the price of the first touch, when checksums are verified.
  */
 #include "common.h"
 #include "mapped.h"
@@ -246,19 +246,43 @@ cube(void)
 }
 
 static void
-later_snapshots(twins *t, const char *title, uint64_t step,
-                const shape *square_shapes, int n)
+history_table(twins *t, const char *title, int versions, const shape *shapes,
+              int n)
 {
-    int versions = bench_pick(10000, 2000, 50);
     char columns[256];
-    make_history(t, versions, step);
     snprintf(columns, sizeof columns,
              "case|mapped us|snapshot 1 us|snapshot %d us|late/mapped|"
              "late/first|target|",
              versions);
     bench_table(title, columns);
     for (int i = 0; i < n; i++)
-        history_case(t, &square_shapes[i], (pyr_version)versions);
+        history_case(t, &shapes[i], (pyr_version)versions);
+}
+
+static void
+fold_store(twins *t)
+{
+    pyr_folded done;
+    bench_time start = bench_now();
+    OK(pyr_fold(t->store, NULL, 0, NULL, &done));
+    bench_note("pyramid fold: %.2f s of CPU time, %.1f MiB written, "
+               "%llu chunks of %llu fragments",
+               bench_since(start).cpu, (double)done.written / (1 << 20),
+               (unsigned long long)done.chunks,
+               (unsigned long long)done.fragments);
+}
+
+static void
+later_snapshots(twins *t, const char *title, uint64_t step,
+                const shape *shapes, int n)
+{
+    int versions = bench_pick(10000, 2000, 50);
+    char folded[256];
+    snprintf(folded, sizeof folded, "%s, after pyramid fold", title);
+    make_history(t, versions, step);
+    history_table(t, title, versions, shapes, n);
+    fold_store(t);
+    history_table(t, folded, versions, shapes, n);
 }
 
 int
