@@ -1,11 +1,12 @@
 /*
  * base/hash.c - checksums: XXH3, in the variant that the machine is best at.
  *
- * xxHash picks its vector width when it is compiled, so it is compiled twice;
- * both give the same sums.
+ * xxHash picks its vector width when it is compiled, so it is compiled for each
+ * of them; all give the same sums.
  */
 #include "base/hash.h"
 
+#include "base/cpu.h"
 #include "base/hash_variants.h"
 
 #define XXH_INLINE_ALL
@@ -28,6 +29,10 @@ choose(void)
     __builtin_cpu_init();
     if (__builtin_cpu_supports("avx2"))
         hash64 = pyri_hash64_avx2;
+#ifdef PYRI_HAVE_AVX512
+    if (pyri_cpu_has_avx512())
+        hash64 = pyri_hash64_avx512;
+#endif
 }
 #else
 #define hash64 hash64_baseline

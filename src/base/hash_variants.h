@@ -8,5 +8,6 @@
 #include <stdint.h>
 
 uint64_t pyri_hash64_avx2(const void *data, size_t size);
+uint64_t pyri_hash64_avx512(const void *data, size_t size);
 
 #endif

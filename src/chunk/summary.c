@@ -30,6 +30,7 @@
 #include "chunk/chunk.h"
 
 #include "base/bytes.h"
+#include "base/cpu.h"
 #include "base/fail.h"
 #include "chunk/summary_kernels.h"
 
@@ -87,9 +88,15 @@ pyri_summary_init(pyri_summary *s)
     memset(s, 0, sizeof *s);
 }
 
+/* Cells of 16 and 32 bits gain nothing from AVX-512. */
 static pyri_kernel_fn *
 kernel_for(pyr_type type)
 {
+#ifdef PYRI_HAVE_AVX512
+    size_t cell = pyri_type_size(type);
+    if ((cell == 1 || cell == 8) && pyri_cpu_has_avx512())
+        return pyri_kernels_avx512[type];
+#endif
 #ifdef PYRI_HAVE_AVX2
     if (__builtin_cpu_supports("avx2"))
         return pyri_kernels_avx2[type];

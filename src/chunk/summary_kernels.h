@@ -1,7 +1,7 @@
 /*
  * chunk/summary_kernels.h - what summary.c shares with the loops that look at
- * cells. The loops are compiled once for any machine of the family and once
- * for AVX2; both give the same bits.
+ * cells. The loops are compiled once for any machine of the family, once for
+ * AVX2 and once for AVX-512; all give the same bits.
  */
 #ifndef PYRI_CHUNK_SUMMARY_KERNELS_H
 #define PYRI_CHUNK_SUMMARY_KERNELS_H
@@ -19,6 +19,9 @@ typedef void pyri_kernel_fn(pyri_summary *out, uint64_t fill,
 extern pyri_kernel_fn *const pyri_kernels_baseline[PYRI_TYPES];
 #ifdef PYRI_HAVE_AVX2
 extern pyri_kernel_fn *const pyri_kernels_avx2[PYRI_TYPES];
+#endif
+#ifdef PYRI_HAVE_AVX512
+extern pyri_kernel_fn *const pyri_kernels_avx512[PYRI_TYPES];
 #endif
 
 /*

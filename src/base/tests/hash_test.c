@@ -1,6 +1,7 @@
 /*
  * Checksums: the variants agree, and no byte goes unnoticed.
  */
+#include "base/cpu.h"
 #include "base/hash.h"
 #include "base/hash_variants.h"
 #include "support/check.h"
@@ -45,6 +46,20 @@ the_variant_for_avx2_agrees_with_the_baseline(void)
     for (size_t size = 0; size <= SIZES; size++)
         for (size_t at = size % 3; at < OFFSETS; at += 3)
             REQUIRE(pyri_hash64_avx2(bytes + at, size) ==
+                    XXH3_64bits(bytes + at, size));
+#endif
+}
+
+static void
+the_variant_for_avx512_agrees_with_the_baseline(void)
+{
+#ifdef PYRI_HAVE_AVX512
+    if (!pyri_cpu_has_avx512())
+        return;
+    fill_bytes();
+    for (size_t size = 0; size <= SIZES; size++)
+        for (size_t at = size % 3; at < OFFSETS; at += 3)
+            REQUIRE(pyri_hash64_avx512(bytes + at, size) ==
                     XXH3_64bits(bytes + at, size));
 #endif
 }
@@ -95,5 +110,6 @@ the_sums_are_those_of_xxh3(void)
 
 TESTS(T(the_chosen_variant_agrees_with_the_baseline),
       T(the_variant_for_avx2_agrees_with_the_baseline),
+      T(the_variant_for_avx512_agrees_with_the_baseline),
       T(where_bytes_stand_in_memory_changes_nothing),
       T(a_flipped_bit_changes_every_sum), T(the_sums_are_those_of_xxh3))
