@@ -97,6 +97,7 @@ typedef struct scan {
     bool keep;             /* blocks are gathered one after the other */
     uint8_t *block;        /* a block that spans rows, or any block to keep */
     size_t held;           /* bytes that it has so far */
+    pyri_prefetch next;    /* rows to fetch while a block is scanned */
     uint8_t own[PYRI_BLOCK];
 } scan;
 
@@ -110,11 +111,13 @@ scan_begin(scan *s, const pyri_frag_style *style, pyri_summary *summary,
     s->keep = false;
     s->block = s->own;
     s->held = 0;
+    s->next.left = 0;
 }
 
 static void
 scan_block(scan *s, const uint8_t *bytes, size_t size)
 {
+    pyri_prefetch_more(&s->next, PYRI_BLOCK);
     pyri_store64(s->table, pyri_hash64(bytes, size));
     s->table += 8;
     if (s->summary)
@@ -175,19 +178,6 @@ add_iov(pyri_packer *p, const void *base, size_t size)
     return 0;
 }
 
-/* The processor foresees the rest of a row, but not the next one: have it
- * fetched while a block is being scanned. */
-static void
-look_ahead(const pyri_rows *rows, int axis, uint64_t i, const uint8_t *at)
-{
-    uint64_t ahead = rows->run < PYRI_BLOCK ? PYRI_BLOCK / rows->run : 1;
-    if (axis != rows->outer - 1 || ahead >= rows->extent[axis] - i)
-        return;
-    at += (int64_t)ahead * rows->step[axis];
-    for (uint64_t k = 0; k < rows->run && k < PYRI_BLOCK; k += 64)
-        __builtin_prefetch(at + k);
-}
-
 /* Visit every row of strided memory: scan it, and list it for gathering, if
  * that is not done on the way. */
 static int
@@ -199,7 +189,6 @@ scan_rows(pyri_packer *p, scan *s, const pyri_rows *rows, int axis,
         return s->keep ? 0 : add_iov(p, at, rows->run);
     }
     for (uint64_t i = 0; i < rows->extent[axis]; i++) {
-        look_ahead(rows, axis, i, at);
         int err = scan_rows(p, s, rows, axis + 1, at);
         if (err < 0)
             return err;
@@ -232,6 +221,10 @@ scan_strided(pyri_packer *p, scan *s, const pyri_rows *rows,
             (err = add_iov(p, p->bounce, size)) < 0)
             return err;
         s->block = p->bounce;
+    }
+    if (rows->run < LONG_ROW) {
+        pyri_prefetch_begin(&s->next, rows, at);
+        pyri_prefetch_more(&s->next, 2 * PYRI_BLOCK);
     }
     return scan_rows(p, s, rows, 0, at);
 }

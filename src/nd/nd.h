@@ -122,4 +122,20 @@ typedef struct pyri_rows {
 void pyri_rows_of(int n, size_t cell, const uint64_t *extent,
                   const int64_t *step, pyri_rows *out);
 
+/* --- rows that will be visited soon (prefetch.c) ------------------------- */
+
+typedef struct pyri_prefetch {
+    const pyri_rows *rows;
+    uint64_t left; /* rows, with this one; 0: nothing is fetched */
+    const uint8_t *row;
+    uint64_t done; /* bytes of it */
+    uint64_t index[PYR_MAX_DIMS];
+} pyri_prefetch;
+
+/* Borrows the rows for as long as it is used. */
+void pyri_prefetch_begin(pyri_prefetch *p, const pyri_rows *rows,
+                         const uint8_t *at);
+/* Have so many bytes more brought into the cache, in the order of rows. */
+void pyri_prefetch_more(pyri_prefetch *p, uint64_t bytes);
+
 #endif
