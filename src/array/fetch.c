@@ -23,7 +23,8 @@
 
 enum {
     SLAB = 128 << 10, /* bytes verified before they are copied */
-    LARGE = 256 << 10 /* bytes got slab by slab, if they are new */
+    LARGE = 256 << 10, /* bytes got slab by slab, if they are new */
+    LONG_ROW = 16 << 10 /* bytes that the processor foresees by itself */
 };
 
 void
@@ -333,6 +334,7 @@ extents(int n, const pyri_box *box, uint64_t *out)
 typedef struct summing {
     const pyri_schema *s;
     pyri_summary *sum;
+    pyri_prefetch next;
     size_t held;
     uint8_t block[PYRI_BLOCK];
 } summing;
@@ -340,6 +342,7 @@ typedef struct summing {
 static void
 sum_bytes(summing *g, const uint8_t *at, uint64_t size)
 {
+    pyri_prefetch_more(&g->next, size);
     pyri_summary_add(g->sum, g->s->type, g->s->fill, at,
                      (size_t)(size / pyri_type_size(g->s->type)));
 }
@@ -374,6 +377,11 @@ sum_rows(const pyri_schema *s, const pyri_rows *rows, const uint8_t *at,
     g.s = s;
     g.sum = sum;
     g.held = 0;
+    g.next.left = 0;
+    if (rows->run < LONG_ROW) {
+        pyri_prefetch_begin(&g.next, rows, at);
+        pyri_prefetch_more(&g.next, 2 * PYRI_BLOCK);
+    }
     sum_nest(&g, rows, 0, at);
     if (g.held)
         sum_bytes(&g, g.block, g.held);
