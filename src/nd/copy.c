@@ -12,7 +12,13 @@
 #include <immintrin.h>
 #endif
 
-enum { LINE = 64, MIN_STREAM = 4 * LINE };
+enum {
+    LINE = 64,
+    MIN_STREAM = 4 * LINE,
+    MIN_FETCH = 4 * LINE,
+    LONG_ROW = 16 << 10,
+    AHEAD = 4 << 10 /* bytes */
+};
 
 pyri_mem
 pyri_mem_dense(int n, size_t cell, const pyri_box *box, void *base)
@@ -144,6 +150,22 @@ copy_run(const nest *s, uint8_t *dst, const uint8_t *src, size_t size)
         memcpy(dst, src, size);
 }
 
+/* How many rows of a source to be ahead of the copy: the processor does not
+ * foresee where the next one is, unless all are in one piece. */
+static uint64_t
+rows_ahead(size_t run, int64_t step)
+{
+    bool foreseen = run < MIN_FETCH || run >= LONG_ROW || step == (int64_t)run;
+    return foreseen ? UINT64_MAX : AHEAD / run + 1;
+}
+
+static void
+fetch(const uint8_t *row, size_t size)
+{
+    for (size_t k = 0; k < size; k += LINE)
+        __builtin_prefetch(row + k, 0, 2);
+}
+
 static void
 copy_nest(const nest *s, int axis, size_t cell, uint8_t *dst,
           const uint8_t *src)
@@ -160,8 +182,12 @@ copy_nest(const nest *s, int axis, size_t cell, uint8_t *dst,
     if (axis == s->n - 2 && s->dst[axis + 1] == (int64_t)cell &&
         s->src[axis + 1] == (int64_t)cell) {
         size_t run = s->extent[axis + 1] * cell;
-        for (uint64_t i = 0; i < count; i++, dst += ds, src += ss)
+        uint64_t ahead = rows_ahead(run, ss);
+        for (uint64_t i = 0; i < count; i++, dst += ds, src += ss) {
+            if (ahead < count - i)
+                fetch(src + (int64_t)ahead * ss, run);
             copy_run(s, dst, src, run);
+        }
         return;
     }
     for (uint64_t i = 0; i < count; i++, dst += ds, src += ss)
