@@ -88,7 +88,7 @@ pyri_summary_init(pyri_summary *s)
     memset(s, 0, sizeof *s);
 }
 
-/* Cells of 16 and 32 bits gain nothing from AVX-512. */
+/* Cells of 16 and 32 bits gain little from AVX-512. */
 static pyri_kernel_fn *
 kernel_for(pyr_type type)
 {
