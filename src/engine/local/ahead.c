@@ -9,6 +9,11 @@
  * (Blocks that are only set aside do not help: that they came to be written
  * goes through the journal, too.)
  *
+ * Zeros are flushed like anything else, so all that the file grows by is
+ * written twice. That is less than what growing costs as long as a transaction
+ * brings little; where many writers share one, it is not, and the file grows by
+ * itself.
+ *
  * LMDB does not mind that its file is longer than what it uses. Zeros go beyond
  * the end of the file alone, while a write transaction is held: nobody else
  * writes there.
@@ -22,13 +27,24 @@ enum {
     PART = 16, /* of the file */
     LEAST = 64 << 10,
     MOST = 4 << 20,
-    ZEROS = 64 << 10
+    ZEROS = 64 << 10,
+    MUCH = 160 << 10 /* bytes of a transaction */
 };
 
-/* Bytes of the file beyond what LMDB uses of it; false: it uses more, or it
- * ends in the middle of a page. */
+/* Did the last transactions bring much? */
 static bool
-look(MDB_env *env, uint64_t length, uint64_t *spare)
+grows_fast(pyri_growth *g, uint64_t used, uint64_t id)
+{
+    pyri_growth before = *g;
+    *g = (pyri_growth){used, id};
+    return before.id && id > before.id && used > before.used &&
+           (used - before.used) / (id - before.id) > MUCH;
+}
+
+/* Bytes of the file beyond what LMDB uses of it; false: it uses more, or it
+ * ends in the middle of a page, or it is not worth it. */
+static bool
+look(MDB_env *env, uint64_t length, pyri_growth *g, uint64_t *spare)
 {
     MDB_envinfo info;
     MDB_stat st;
@@ -36,16 +52,17 @@ look(MDB_env *env, uint64_t length, uint64_t *spare)
         return false;
     uint64_t used = ((uint64_t)info.me_last_pgno + 1) * st.ms_psize;
     *spare = length - used;
-    return length >= used && length % st.ms_psize == 0;
+    return !grows_fast(g, used, info.me_last_txnid) && length >= used &&
+           length % st.ms_psize == 0;
 }
 
 void
-pyri_env_ahead(MDB_env *env, uint64_t length)
+pyri_env_ahead(MDB_env *env, uint64_t length, pyri_growth *g)
 {
     static const uint8_t zeros[ZEROS];
     uint64_t spare;
     int fd;
-    if (!look(env, length, &spare))
+    if (!look(env, length, g, &spare))
         return;
     uint64_t more = pyri_min64(pyri_max64(length / PART, LEAST), MOST) /
                     ZEROS * ZEROS;

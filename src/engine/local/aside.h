@@ -5,6 +5,7 @@
 #ifndef PYRI_ENGINE_LOCAL_ASIDE_H
 #define PYRI_ENGINE_LOCAL_ASIDE_H
 
+#include "engine/local/env.h"
 #include "engine/local/search.h"
 
 #include <limits.h>
@@ -29,6 +30,7 @@ typedef struct pyri_aside {
     bool free_seen;   /* the lists of free pages were looked at once */
     uint64_t length;  /* of the file, when the transaction began */
     bool grows;       /* as planned */
+    pyri_growth growth; /* what it was, for ahead.c */
     struct pyri_turn *turn; /* NULL: nobody else can be there */
     uint32_t pid;
 } pyri_aside;

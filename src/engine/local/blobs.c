@@ -11,7 +11,10 @@
  *
  * A small blob is not worth a file's sync of its own: it waits in memory until
  * its version completes, and is stored by the transaction that does so. Bit 63
- * of its a is set; the rest of a is the id of the writer, b counts. What waits
+ * of its a is set; the rest of a is the time, in nanoseconds, and grows from one
+ * to the next; b is the id of the writer. So what many writers store together
+ * lies together, on a few pages: a flush takes as long as there are places to
+ * write to. Nothing is told by the time, and nothing depends on it. What waits
  * is bounded; beyond that small blobs go into segments like others. Where
  * nothing is synced (durability os) only the smallest go here, those that LMDB
  * has in its pages: others are found in a mapped segment without a search.
@@ -27,6 +30,7 @@
 #include "engine/local/env.h"
 
 #include <string.h>
+#include <time.h>
 
 enum { REF_KEY = 16, OWNER = 24, EXTENT = OWNER + 8 };
 
@@ -68,7 +72,7 @@ pyri_small_fini(pyri_small *t)
 static pyri_pending **
 find_pending(pyri_small *t, pyri_ref ref)
 {
-    pyri_pending **p = &t->pending[ref.b % PYRI_PENDING_BUCKETS];
+    pyri_pending **p = &t->pending[ref.a % PYRI_PENDING_BUCKETS];
     while (*p && ((*p)->ref.a != ref.a || (*p)->ref.b != ref.b))
         p = &(*p)->next;
     return p;
@@ -86,6 +90,20 @@ pyri_small_fits(pyri_site *s, const pyri_blob_put *put)
                PYRI_SMALL_WAITING;
 }
 
+/* Never the same twice in a process, whatever the clock does. */
+static uint64_t
+next_time(pyri_small *t)
+{
+    struct timespec ts;
+    clock_gettime(CLOCK_REALTIME, &ts);
+    uint64_t now = (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+    uint64_t last = atomic_load(&t->last), next;
+    do
+        next = now > last ? now : last + 1;
+    while (!atomic_compare_exchange_weak(&t->last, &last, next));
+    return next | PYRI_SMALL_BIT;
+}
+
 int
 pyri_small_put(pyri_site *s, pyri_blob_put *put)
 {
@@ -100,8 +118,7 @@ pyri_small_put(pyri_site *s, pyri_blob_put *put)
                    put->iov[i].iov_len);
         p->size += put->iov[i].iov_len;
     }
-    p->ref = (pyri_ref){s->presence.writer | PYRI_SMALL_BIT,
-                        atomic_fetch_add(&t->count, 1)};
+    p->ref = (pyri_ref){next_time(t), s->presence.writer};
     put->ref = p->ref;
     pthread_mutex_lock(&t->lock);
     pyri_pending **end = find_pending(t, p->ref);

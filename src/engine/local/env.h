@@ -62,8 +62,13 @@ int pyri_env_make(const pyri_env_plan *plan);
 /* A reader that died in a read keeps old pages from being used again, until
  * someone notices. */
 void pyri_env_forget_dead(MDB_env *env);
+/* What was used of a file, and after which transaction; zeroed: not known. */
+typedef struct pyri_growth {
+    uint64_t used, id;
+} pyri_growth;
+
 /* While a write transaction is held; the file is so long now. See ahead.c. */
-void pyri_env_ahead(MDB_env *env, uint64_t length);
+void pyri_env_ahead(MDB_env *env, uint64_t length, pyri_growth *g);
 /* Make durable what was committed by others, too. */
 int pyri_env_sync(MDB_env *env);
 

@@ -181,7 +181,7 @@ enum { PYRI_PENDING_BUCKETS = 64, PYRI_TRUST_BITS = 15 };
 typedef struct pyri_pending pyri_pending;
 
 typedef struct pyri_small {
-    _Atomic uint64_t count;   /* put, ever: names them */
+    _Atomic uint64_t last;    /* time that named one */
     _Atomic uint64_t waiting; /* bytes */
     _Atomic uint64_t *trusted;
     pthread_mutex_t lock; /* guards what is below */

@@ -211,7 +211,7 @@ pyri_env_commit(pyri_txn *t, const char *what)
 {
     MDB_env *env = mdb_txn_env(t->mdb);
     if (t->guard && t->aside->grows)
-        pyri_env_ahead(env, t->aside->length);
+        pyri_env_ahead(env, t->aside->length, &t->aside->growth);
     pass_gate(t->aside);
     int rc = mdb_txn_commit(t->mdb);
     let_go(t);

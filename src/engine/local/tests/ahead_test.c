@@ -11,7 +11,7 @@
 #include <errno.h>
 #include <string.h>
 
-enum { VALUE = 40000, COMMITS = 400 };
+enum { VALUE = 40000, LARGE = 400000, COMMITS = 400 };
 
 static char path[4096];
 
@@ -50,18 +50,24 @@ length_of(MDB_env *env)
 }
 
 static void
-put(MDB_env *env, uint32_t key)
+put_sized(MDB_env *env, uint32_t key, size_t size, pyri_growth *g)
 {
-    static uint8_t value[VALUE];
+    static uint8_t value[LARGE];
     MDB_txn *txn;
     MDB_dbi db;
-    MDB_val k = {sizeof key, &key}, v = {sizeof value, value};
-    memset(value, (int)key + 1, sizeof value);
+    MDB_val k = {sizeof key, &key}, v = {size, value};
+    memset(value, (int)key + 1, size);
     REQUIRE(mdb_txn_begin(env, NULL, 0, &txn) == 0);
     REQUIRE(mdb_dbi_open(txn, NULL, 0, &db) == 0);
     REQUIRE(mdb_put(txn, db, &k, &v, 0) == 0);
-    pyri_env_ahead(env, length_of(env));
+    pyri_env_ahead(env, length_of(env), g);
     REQUIRE(mdb_txn_commit(txn) == 0);
+}
+
+static void
+put(MDB_env *env, uint32_t key)
+{
+    put_sized(env, key, VALUE, &(pyri_growth){0, 0});
 }
 
 static uint64_t
@@ -110,6 +116,24 @@ few_commits_make_the_file_longer(void)
     close_env(env);
 }
 
+/* Zeros would be as many bytes again. */
+static void
+where_transactions_bring_much_there_are_no_zeros(void)
+{
+    MDB_env *env = open_env();
+    pyri_growth g = {0, 0};
+    for (uint32_t i = 0; i < 4; i++)
+        put_sized(env, i, VALUE, &g);
+    CHECK(length_of(env) > used(env));
+    for (uint32_t i = 4; i < 20; i++)
+        put_sized(env, i, LARGE, &g);
+    CHECK(length_of(env) <= used(env)); /* LMDB may not have stored the last */
+    for (uint32_t i = 20; i < 40; i++)
+        put_sized(env, i, VALUE, &g);
+    CHECK(length_of(env) > used(env));
+    close_env(env);
+}
+
 /* LMDB stores pages before the end of a transaction that has very many. */
 static void
 pages_that_a_large_transaction_has_stored_stay(void)
@@ -125,7 +149,7 @@ pages_that_a_large_transaction_has_stored_stay(void)
     REQUIRE(mdb_txn_begin(env, NULL, 0, &txn) == 0);
     uint64_t length = length_of(env);
     REQUIRE(pwrite(fd, page, sizeof page, (off_t)length) == sizeof page);
-    pyri_env_ahead(env, length);
+    pyri_env_ahead(env, length, &(pyri_growth){0, 0});
     REQUIRE(pread(fd, now, sizeof now, (off_t)length) == sizeof now);
     CHECK(memcmp(page, now, sizeof page) == 0);
     mdb_txn_abort(txn);
@@ -161,4 +185,5 @@ TESTS(
       T(if_there_is_no_room_for_zeros_nothing_changes),
 #endif
       T(few_commits_make_the_file_longer),
+      T(where_transactions_bring_much_there_are_no_zeros),
       T(pages_that_a_large_transaction_has_stored_stay))
