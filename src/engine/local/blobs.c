@@ -95,7 +95,7 @@ static uint64_t
 next_time(pyri_small *t)
 {
     struct timespec ts;
-    clock_gettime(CLOCK_REALTIME, &ts);
+    pyri_sys_clock_gettime(CLOCK_REALTIME, &ts);
     uint64_t now = (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
     uint64_t last = atomic_load(&t->last), next;
     do
