@@ -94,7 +94,7 @@ pyri_small_fits(pyri_site *s, const pyri_blob_put *put)
 static uint64_t
 next_time(pyri_small *t)
 {
-    struct timespec ts;
+    struct timespec ts = {0, 0}; /* if there is no clock, it is a count */
     pyri_sys_clock_gettime(CLOCK_REALTIME, &ts);
     uint64_t now = (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
     uint64_t last = atomic_load(&t->last), next;
