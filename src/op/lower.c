@@ -84,16 +84,16 @@ leaf(pyri_parse *p, const pyri_node *node)
 static int
 unary(pyri_parse *p, const pyri_node *node, int a)
 {
+    const pyri_node *inside = &p->node[node->arg[0]];
     pyri_kind kind = kind_of(p, a);
-    uint64_t bits;
     switch (node->token) {
     case TOK_NOT: return pyri_value_not(p, a);
     case TOK_SUB:
         if (kind == PYRI_REAL)
             return pyri_value_op(p, PYRI_NEG_F, kind, a, -1, -1);
-        /* The one number that is written with a sign but has no opposite. */
-        if (kind == PYRI_UINT && pyri_value_is_const(p, a, &bits) &&
-            bits == (uint64_t)INT64_MIN)
+        /* The one number that is written with a sign but has no opposite; of
+         * what was computed the kind does not depend on its value. */
+        if (inside->what == NODE_INT && inside->whole == (uint64_t)INT64_MIN)
             kind = PYRI_INT;
         return pyri_value_op(p, PYRI_SUB_W, kind, pyri_value_whole(p, kind, 0),
                              a, -1);
@@ -305,8 +305,10 @@ static int
 absolute(pyri_parse *p, int a, int of_reals, int of_integers)
 {
     pyri_kind kind = kind_of(p, a);
-    if (kind == PYRI_UINT)
-        return of_integers == PYRI_ABS_I ? a : pyri_value_truth(p, a);
+    if (kind == PYRI_UINT) /* its sign is signed, also if it is 1 or 0 itself */
+        return of_integers == PYRI_ABS_I
+                   ? a
+                   : pyri_value_wrap(p, pyri_value_truth(p, a), PYRI_INT);
     return pyri_value_op(p, kind == PYRI_REAL ? of_reals : of_integers, kind, a,
                          -1, -1);
 }

@@ -223,6 +223,8 @@ static double
 real_op(const tree *t, double a, double b)
 {
     double m;
+    a = isnan(a) ? (double)NAN : a; /* all NaNs are one */
+    b = isnan(b) ? (double)NAN : b;
     switch (t->what) {
     case ADD: return a + b;
     case SUB: return a - b;
