@@ -42,7 +42,7 @@ THIRD_PARTY = {
     "lmdb.h": "src/engine/local/",
     "blosc.h": "src/chunk/codec_blosc.c",
     "xxhash.h": "src/base/hash",
-    "rados/librados.h": "src/engine/rados/",
+    "rados/librados.h": "src/engine/rados/rados_lib.h",
     "rados/objclass.h": "src/cls/cls_pyramid.cc",
 }
 

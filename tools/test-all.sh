@@ -34,9 +34,8 @@ quietly() {
     return 1
 }
 
-# How each is built. No cluster is used under the address sanitizer, and the
-# thousands of processes that tests start take three times as long to start
-# with Ceph's libraries.
+# How each is built. No cluster is used under the address sanitizer, so that is
+# the build without Ceph.
 declare -A options=(
     [build/test]="-Dbuildtype=debugoptimized -Dfaults=true \
 -Drados=enabled -Dobjclass=enabled"

@@ -54,7 +54,9 @@ typedef struct pyr_store_options {
  *
  * Errors: PYR_ENOTFOUND if nothing is there and PYR_OPEN_CREATE is not given,
  *         PYR_EFORMAT if what is there is no store, or of a newer format,
- *         PYR_EINVAL for a URL or flags that make no sense.
+ *         PYR_EINVAL for a URL or flags that make no sense,
+ *         PYR_EUNSUPPORTED for a store on Ceph if this build has no engine for
+ *         it, or Ceph's client library cannot be loaded.
  */
 PYR_API int pyr_open(const char *url, unsigned flags, pyr_store **store);
 

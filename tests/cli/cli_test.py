@@ -293,6 +293,26 @@ def options_stand_anywhere():
     equal(text("read", "s", "t", "--box", "-4,:-3"), want)
 
 
+@test
+def ceph_is_loaded_for_stores_on_it_only():
+    make()
+    os.mkdir("lib")
+    path = os.path.abspath("lib") + ":" + os.environ.get("LD_LIBRARY_PATH", "")
+    env = dict(os.environ, LD_LIBRARY_PATH=path.rstrip(":"))
+    save("lib/librados.so.2", b"no library")
+    equal(text("ls", "s", env=env), "t\n")
+    line = bad(1, "ls", "rados://pool", env=env)
+    if "this build has no Ceph engine" in line:
+        return
+    for word in ["librados.so.2 cannot be used: ", os.path.abspath("lib"),
+                 "package librados2"]:
+        check(word in line, "no", repr(word), "in", line)
+    os.remove("lib/librados.so.2")  # and another library of that name
+    shutil.copyfile(os.path.join(os.environ["PYR_TEST_KERNELS"], "gain.so"),
+                    "lib/librados.so.2")
+    bad(1, "ls", "rados://pool", says="rados_aio_create_completion2", env=env)
+
+
 # --- verbs -----------------------------------------------------------------
 
 @test

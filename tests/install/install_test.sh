@@ -57,6 +57,13 @@ exports_only_its_own() {
     }
 }
 
+# A process whose store is a directory does not pay for Ceph's libraries.
+without_ceph() {
+    local needed
+    needed=$(readelf -d "$libdir"/libpyramid.so) || return
+    ! grep -E 'NEEDED.*(rados|ceph)' <<<"$needed"
+}
+
 # Neither points nor shims: its system calls are libc's own.
 without_faults() {
     ! grep -q PYRAMID_FAULT "$libdir"/libpyramid.so &&
@@ -97,6 +104,7 @@ check "the tool runs" "$tree$prefix/bin/pyramid" --help
 check "a manual page of the tool" installed 'share/man/man1/pyramid.1*'
 check "all manual pages" pages_installed
 check "the library exports pyr_ names only" exports_only_its_own
+check "the library is not linked with Ceph's" without_ceph
 check "no fault points and shims in what is installed" without_faults
 check "examples/hello.c compiles" \
     compile "${CC:-gcc}" c11 "$source/examples/hello.c"

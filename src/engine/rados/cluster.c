@@ -389,6 +389,8 @@ open_site(const char *url, unsigned flags, const pyr_store_options *options,
         return pyri_fail_nomem("a store");
     int err = parse(url, &a);
     if (err == 0)
+        err = pyri_rados_lib_load(); /* all_lock is held */
+    if (err == 0)
         err = connect_afresh(a.s, &a);
     if (err == 0)
         err = find_store(a.s, flags, options);

@@ -17,9 +17,9 @@
 #include "base/hash.h"
 #include "cls/wire.h"
 #include "engine/engine.h"
+#include "engine/rados/rados_lib.h"
 
 #include <pthread.h>
-#include <rados/librados.h>
 #include <sys/types.h>
 
 enum {
