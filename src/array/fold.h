@@ -4,6 +4,7 @@
  *
  *   fold.c         which chunks; and the step that stores them anew
  *   fold_plan.c    one chunk: what to fold
+ *   fold_needs.c   one chunk: what later leaves show more of
  *   fold_leaves.c  one chunk: the leaves to write
  *   fold_newest.c  on demand: long chains of the newest snapshots
  *   carriers.c     one chunk: the leaves that hold what a snapshot saw first

@@ -103,22 +103,16 @@ note_leaf(pyri_held *h, pyri_leaf_name name)
     return 0;
 }
 
-/* A carrier's leaf, through a snapshot that has it. */
-typedef struct opened {
-    pyri_snapshot s;
-    pyri_node node;
-    pyri_held held;
-} opened;
-
-static void
-close_carrier(opened *o)
+void
+pyri_carrier_close(pyri_opened *o)
 {
     pyri_held_fini(&o->held);
     pyri_snapshot_close(&o->s);
 }
 
-static int
-open_carrier(const pyri_planning *x, const pyri_carrier *c, opened *o)
+int
+pyri_carrier_open(const pyri_planning *x, const pyri_carrier *c,
+                  pyri_opened *o)
 {
     pyri_array *a;
     o->held = (pyri_held){0};
@@ -131,7 +125,7 @@ open_carrier(const pyri_planning *x, const pyri_carrier *c, opened *o)
     if (err == 0)
         err = pyri_held_add(&o->held, &o->s.tree, x->pos, &o->node);
     if (err < 0)
-        close_carrier(o);
+        pyri_carrier_close(o);
     return err;
 }
 
@@ -139,10 +133,10 @@ static int
 write_carrier(writing *w, pyri_carrier *c)
 {
     pyri_planning *x = w->x;
-    opened o;
+    pyri_opened o;
     pyri_chain chain = {0};
     pyri_leaf leaf = {.prev = 0};
-    int err = open_carrier(x, c, &o);
+    int err = pyri_carrier_open(x, c, &o);
     if (err < 0)
         return err;
     err = pyri_chain_load(&chain, &o.s.tree, x->pos, &o.node, NULL, 0);
@@ -165,7 +159,7 @@ write_carrier(writing *w, pyri_carrier *c)
         err = note_leaf(&w->were, o.held.leaves[i]);
     pyri_leaf_fini(&leaf);
     pyri_chain_fini(&chain);
-    close_carrier(&o);
+    pyri_carrier_close(&o);
     return err;
 }
 
@@ -184,9 +178,9 @@ is_changed(const pyri_fold_plan *p, pyri_leaf_name name)
 static int
 note_unchanged(writing *w, const pyri_carrier *c)
 {
-    opened o;
+    pyri_opened o;
     size_t from = 0;
-    int err = open_carrier(w->x, c, &o);
+    int err = pyri_carrier_open(w->x, c, &o);
     if (err < 0)
         return err;
     for (size_t i = 0; i < o.held.nleaves && err == 0; i++) {
@@ -196,7 +190,7 @@ note_unchanged(writing *w, const pyri_carrier *c)
             err = pyri_held_note(&w->are, o.held.frags + from, name.end - from);
         from = name.end;
     }
-    close_carrier(&o);
+    pyri_carrier_close(&o);
     return err;
 }
 

@@ -3,8 +3,8 @@
  *
  * Snapshot K is the first that is left behind a gap. Its leaf names fragments
  * of versions in the gap, which those that have gone showed whole; K shows a
- * part of each, and those after K no more than that. So what K was the first
- * to see is replaced in all leaves that name it:
+ * part of each, and those after K no more than that (nearly: fold_needs.c). So
+ * what K was the first to see is replaced in all leaves that name it:
  *
  *     before    leaf of K   [ own | 6 | 5 | 4 ] and 3, which others need, too
  *     after                 [ fold            ] and 3
@@ -186,7 +186,7 @@ weigh(const pyri_planning *x, pyri_fold_group *g, uint64_t *now, uint64_t *then)
     uint64_t all = pyri_box_cells(ndim, &g->bounds), each = density(x, g);
     uint64_t plain = disk_of(all * each / 256);
     uint64_t masked = disk_of(g->cells * each / 256 + pyri_mask_size(all));
-    g->plain = all == g->cells || (g->n > 1 && plain <= masked + masked / 32);
+    g->plain = all <= g->cells || (g->n > 1 && plain <= masked + masked / 32);
     *then = g->plain ? plain : masked;
 }
 
@@ -204,6 +204,16 @@ static void
 drop_group(pyri_planning *x)
 {
     free(x->groups[--x->ngroups].of);
+}
+
+static void
+drop_groups(pyri_planning *x)
+{
+    while (x->ngroups)
+        drop_group(x);
+    free(x->groups);
+    x->groups = NULL;
+    x->gain = x->cost = 0;
 }
 
 /* All that may be folded as one; or else each by itself. */
@@ -325,7 +335,7 @@ make_frag(pyri_planning *x, pyri_fold_group *g)
         if (!mask)
             err = pyri_fail_nomem("a chunk to fold");
         else
-            pyri_shows_mask(&x->shows, &g->bounds, g->of, mask);
+            g->cells = pyri_shows_mask(&x->shows, &g->bounds, g->of, mask);
     }
     pyri_fetch job = {.links = x->chain.links, .n = x->chain.n,
                       .box = g->bounds,
@@ -450,6 +460,25 @@ plan_whole(pyri_planning *x)
     return x->p->ncarriers ? store(x) : 0; /* none: too many */
 }
 
+static bool
+are_worth_it(const pyri_planning *x)
+{
+    return x->ngroups > 0 && pays(x->gain, x->cost);
+}
+
+/* Choose again if carriers show more. */
+static int
+mind_carriers(pyri_planning *x)
+{
+    bool any;
+    int err = pyri_fold_needs(x, &any);
+    if (err < 0 || !any)
+        return err;
+    drop_groups(x);
+    choose_by_cells(x);
+    return make_groups(x);
+}
+
 static int
 plan_parts(pyri_planning *x)
 {
@@ -467,11 +496,13 @@ plan_parts(pyri_planning *x)
                                &bounds)) < 0)
         return err;
     choose_by_cells(x);
-    if ((err = make_groups(x)) < 0 || x->ngroups == 0 ||
-        !pays(x->gain, x->cost) || (err = find_carriers(x)) < 0)
+    if ((err = make_groups(x)) < 0 || !are_worth_it(x) ||
+        (err = find_carriers(x)) < 0)
         return err;
     if (x->p->ncarriers == 0)
         return 0; /* too many */
+    if ((err = mind_carriers(x)) < 0 || !are_worth_it(x))
+        return err;
     x->cost += (x->p->ncarriers - 1) * x->leaf.size;
     return pays(x->gain, x->cost) ? store(x) : 0;
 }
@@ -497,9 +528,7 @@ pyri_fold_plan_make(pyri_fold_plan *p, pyri_family *f,
     memcpy(p->pos, pos, sizeof p->pos);
     p->draft.array = x.a;
     int err = plan(&x);
-    while (x.ngroups)
-        drop_group(&x);
-    free(x.groups);
+    drop_groups(&x);
     free(x.first);
     free(x.wanted);
     pyri_chain_fini(&x.chain);

@@ -36,6 +36,21 @@ typedef struct pyri_planning {
     pyri_packer packer;
 } pyri_planning; /* zero-initialise */
 
+/* A carrier's leaf, through a snapshot that has it (fold_leaves.c). */
+typedef struct pyri_opened {
+    pyri_snapshot s;
+    pyri_node node;
+    pyri_held held;
+} pyri_opened;
+
+int pyri_carrier_open(const pyri_planning *x, const pyri_carrier *c,
+                      pyri_opened *o);
+void pyri_carrier_close(pyri_opened *o);
+
+/* What carriers show of the wanted links, and K does not, is added to what K
+ * shows (fold_needs.c); *any tells if there is such. Carriers were found. */
+int pyri_fold_needs(pyri_planning *x, bool *any);
+
 /* Fill in the leaves to write, and the leaves and blobs that go. Groups have
  * their fragments, and carriers were found. */
 int pyri_fold_leaves(pyri_planning *x);

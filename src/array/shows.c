@@ -15,6 +15,7 @@ void
 pyri_shows_fini(pyri_shows *s)
 {
     free(s->owner);
+    free(s->also);
     free(s->links);
     *s = (pyri_shows){0};
 }
@@ -113,11 +114,12 @@ paint_all(pyri_shows *s, const pyri_array *a, pyri_reader *r,
 
 /* --- counting ------------------------------------------------------------ */
 
+/* A row of the owners, or of what is shown elsewhere. */
 static void
-count_row(pyri_shows *s, uint64_t *at)
+count_row(pyri_shows *s, const uint16_t *owners, const uint64_t *at)
 {
     int last = s->ndim - 1;
-    const uint16_t *row = s->owner + index_of(s->ndim, &s->box, at);
+    const uint16_t *row = owners + index_of(s->ndim, &s->box, at);
     uint64_t n = s->box.hi[last] - s->box.lo[last];
     for (uint64_t i = 0, k; i < n; i = k) {
         for (k = i + 1; k < n && row[k] == row[i]; k++)
@@ -140,11 +142,20 @@ count_row(pyri_shows *s, uint64_t *at)
     }
 }
 
+static void
+count_rows(pyri_shows *s, const uint16_t *owners)
+{
+    uint64_t at[PYR_MAX_DIMS];
+    memcpy(at, s->box.lo, sizeof at);
+    do
+        count_row(s, owners, at);
+    while (next_row(s->ndim, &s->box, at));
+}
+
 int
 pyri_shows_find(pyri_shows *s, const pyri_array *a, pyri_reader *r,
                 const pyri_chain *chain, const pyri_box *box)
 {
-    uint64_t at[PYR_MAX_DIMS];
     *s = (pyri_shows){.ndim = a->schema.ndim, .box = *box, .n = chain->n};
     uint64_t cells = pyri_box_cells(s->ndim, box);
     if (cells == 0 || cells > PYRI_SHOWS_CELLS || chain->n >= UINT16_MAX)
@@ -153,14 +164,52 @@ pyri_shows_find(pyri_shows *s, const pyri_array *a, pyri_reader *r,
     s->links = pyri_sys_calloc((size_t)chain->n + 1, sizeof *s->links);
     int err = s->owner && s->links ? paint_all(s, a, r, chain)
                                    : pyri_fail_nomem("the cells of a chunk");
-    memcpy(at, box->lo, sizeof at);
     if (err == 0)
-        do
-            count_row(s, at);
-        while (next_row(s->ndim, box, at));
-    if (err < 0)
+        count_rows(s, s->owner);
+    else
         pyri_shows_fini(s);
     return err;
+}
+
+/* What it was counted for before is taken off again by counting anew. */
+static void
+count_again(pyri_shows *s)
+{
+    for (int i = 0; i < s->n; i++)
+        s->links[i].cells = 0;
+    count_rows(s, s->owner);
+    count_rows(s, s->also);
+}
+
+int
+pyri_shows_also(pyri_shows *s, const pyri_shows *other, const int *link,
+                bool *left, bool *any)
+{
+    uint64_t cells = pyri_box_cells(s->ndim, &s->box);
+    *any = false;
+    if (!s->also)
+        s->also = pyri_sys_calloc((size_t)cells, sizeof *s->also);
+    if (!s->also)
+        return pyri_fail_nomem("the cells of a chunk");
+    for (uint64_t i = 0; i < cells; i++) {
+        int shown = other->owner[i] ? link[other->owner[i] - 1] : -1;
+        if (shown < 0 || s->owner[i] == shown + 1)
+            continue;
+        *any = true;
+        if (s->also[i] && s->also[i] != shown + 1)
+            left[shown] = true;
+        else
+            s->also[i] = (uint16_t)(shown + 1);
+    }
+    if (*any)
+        count_again(s);
+    return 0;
+}
+
+static bool
+is_of(const bool *of, uint16_t owner)
+{
+    return owner && of[owner - 1];
 }
 
 uint64_t
@@ -171,10 +220,11 @@ pyri_shows_mask(const pyri_shows *s, const pyri_box *bounds, const bool *of,
     uint64_t at[PYR_MAX_DIMS], bit = 0, set = 0;
     memcpy(at, bounds->lo, sizeof at);
     do {
-        const uint16_t *row = s->owner + index_of(s->ndim, &s->box, at);
-        for (uint64_t i = bounds->lo[last]; i < bounds->hi[last]; i++, bit++) {
-            uint16_t owner = row[i - bounds->lo[last]];
-            if (owner == 0 || !of[owner - 1])
+        uint64_t cell = index_of(s->ndim, &s->box, at);
+        uint64_t end = cell + bounds->hi[last] - bounds->lo[last];
+        for (; cell < end; cell++, bit++) {
+            if (!is_of(of, s->owner[cell]) &&
+                !(s->also && is_of(of, s->also[cell])))
                 continue;
             mask[bit / 8] |= (uint8_t)(1u << (bit % 8));
             set++;

@@ -281,8 +281,92 @@ a_version_that_waits_keeps_what_it_lies_on(void)
     pyri_fault_hook = NULL;
 }
 
+/* Rows from..to, each cell with a number of its own. */
+static pyr_part
+rows(uint64_t from, uint64_t to, uint32_t number)
+{
+    static uint32_t cells[2][SIDE * SIDE];
+    static uint64_t at[2][2], size[2][2];
+    unsigned k = number % 2; /* two may be in use */
+    at[k][0] = from;
+    size[k][0] = to - from;
+    size[k][1] = SIDE;
+    for (uint32_t i = 0; i < SIDE * SIDE; i++)
+        cells[k][i] = (number << 16) + i + 1;
+    return (pyr_part){.offset = at[k], .size = size[k], .buf = cells[k]};
+}
+
+static int
+write_below(void *array)
+{
+    uint32_t cells[4] = {1, 2, 3, 4};
+    return pyr_write(array, (uint64_t[2]){40, 3}, (uint64_t[2]){2, 2}, cells,
+                     NULL);
+}
+
+/*
+ * Two writers fold the same chain, one after the other: each leaf has a fold
+ * of its own, F and G, and above it a box that the version after hides.
+ *
+ *     v        [ upper | lower | F ]
+ *     v + 1    [ own | upper | lower | G ]
+ *     v + 2    [ own | own | upper | G ]
+ *
+ * Lower and F become one when all before v goes. With that on top, G shows
+ * nothing in v + 1; but it does in v + 2. Whoever folds, it is when a chain has
+ * some length: `n` fragments here.
+ */
+static void
+hide_and_show(uint64_t n)
+{
+    static uint32_t was[2][SIDE * SIDE], now[SIDE * SIDE];
+    uint64_t shape[2] = {SIDE, SIDE};
+    stage s;
+    halted h;
+    pyr_version v;
+    pyr_reclaimed gone;
+    pyr_part part = rows(0, SIDE, 0), two[2];
+    stage_open(&s, tmp_fresh("fold"), 60000, 2, SIDE, SIDE);
+    OK(pyr_write_list(s.array, &part, 1, NULL, NULL));
+    for (uint64_t i = 1; i < n; i++) {
+        uint64_t at[2] = {16 + i % 48 / 8 * 8 - i / 48, i % 8 * 8};
+        part = rows(0, 8, (uint32_t)i);
+        OK(pyr_write(s.array, at, (uint64_t[2]){8, 8}, part.buf, NULL));
+    }
+    halt_begin(&h, "write.synced", write_below, s.array);
+    two[0] = rows(0, 8, 100);
+    two[1] = rows(4, 12, 101);
+    OK(pyr_write_list(s.array, two, 2, NULL, &v));
+    halt_end(&h);
+    part = rows(0, 8, 102);
+    OK(pyr_write_list(s.array, &part, 1, NULL, NULL));
+    for (pyr_version i = 0; i < 2; i++)
+        OK(pyr_read(s.array, v + 1 + i, zero, shape, was[i]));
+    for (pyr_version last = v - 1; last <= v; last++) {
+        OK(pyr_forget(s.array, 0, last, 1, 0, NULL));
+        OK(pyr_reclaim(s.store, NULL, &gone));
+        CHECK(gone.left == 0);
+    }
+    for (pyr_version i = 0; i < 2; i++) {
+        OK(pyr_read(s.array, v + 1 + i, zero, shape, now));
+        CHECK(memcmp(was[i], now, sizeof now) == 0);
+    }
+    ledger_check(s.store);
+    nothing_is_harmed(s.store);
+    close_stage(&s);
+}
+
+static void
+what_a_fold_hides_in_one_leaf_is_shown_by_the_next(void)
+{
+    for (uint64_t n = 8; n < 80; n++)
+        hide_and_show(n);
+    pyri_fault_hook = NULL;
+}
+
 TESTS(T(cells_digests_and_statistics_stay_on_files),
       T(cells_digests_and_statistics_stay_in_memory),
       T(differences_and_last_changes_hold_as_far_as_versions_are_kept),
       T(a_version_that_is_being_made_lies_on_the_fold),
-      T(a_version_that_waits_keeps_what_it_lies_on))
+      T(a_version_that_waits_keeps_what_it_lies_on),
+      T(what_a_fold_hides_in_one_leaf_is_shown_by_the_next))
