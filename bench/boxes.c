@@ -46,9 +46,9 @@ axes(const twins *t, const uint64_t v[3])
 }
 
 static void
-open_twins(twins *t)
+open_twins(twins *t, unsigned flags)
 {
-    OK(pyr_open(t->url, 0, &t->store));
+    OK(pyr_open(t->url, flags, &t->store));
     OK(pyr_array_open(t->store, "a", &t->array));
     mapped_open(&t->map, t->path, &t->g);
 }
@@ -81,7 +81,7 @@ create_twins(twins *t, const char *name, pyr_type type, const void *cells)
     pyr_array_close(array);
     pyr_close(store);
     mapped_create(t->path, &t->g, cells);
-    open_twins(t);
+    open_twins(t, 0);
 }
 
 static void
@@ -206,7 +206,7 @@ first_touch_case(twins *t, const shape *s)
     bench_sample plain1 = {0}, plain2 = {0}, first = {0}, later = {0};
     for (int rep = 0; rep < bench_pick(7, 5, 1); rep++) {
         close_twins(t);
-        open_twins(t);
+        open_twins(t, 0);
         uint64_t seed = 1000 + (uint64_t)rep;
         bench_add(&plain1, read_mapped(t, s, seed));
         bench_add(&plain2, read_mapped(t, s, seed));
@@ -272,15 +272,54 @@ fold_store(twins *t)
                (unsigned long long)done.fragments);
 }
 
+static uint64_t
+stored(const twins *t)
+{
+    pyr_status status;
+    OK(pyr_store_status(t->store, &status, NULL, NULL));
+    return status.data_bytes;
+}
+
+/* Read the newest snapshot until nothing is folded any more for it, in ten
+ * rounds. */
+static void
+read_for_a_while(twins *t, const shape *s)
+{
+    uint64_t first = stored(t), now = first;
+    bench_time start = bench_now();
+    int rounds = 0;
+    for (int idle = 0; idle < 10 && rounds < bench_pick(200, 200, 2); idle++) {
+        uint64_t before = now;
+        read_pyramid(t, s, PYR_LATEST, 1000 + (uint64_t)rounds++);
+        now = stored(t);
+        if (now != before)
+            idle = -1;
+    }
+    bench_time took = bench_since(start);
+    bench_note("Then %d boxes of the newest snapshot were read, in %.2f s (%.2f "
+               "s of CPU time); chunks that this folded took %.1f MiB",
+               rounds * s->count, took.wall, took.cpu,
+               (double)(now - first) / (1 << 20));
+}
+
+/* As it was written; after it was read for a while, which folds; and after
+ * all that is left was folded. */
 static void
 later_snapshots(twins *t, const char *title, uint64_t step,
                 const shape *shapes, int n)
 {
     int versions = bench_pick(10000, 2000, 50);
-    char folded[256];
+    char used[256], folded[256];
+    snprintf(used, sizeof used, "%s, when it has been read for a while", title);
     snprintf(folded, sizeof folded, "%s, after pyramid fold", title);
     make_history(t, versions, step);
+    close_twins(t);
+    open_twins(t, PYR_OPEN_NO_UPKEEP);
     history_table(t, title, versions, shapes, n);
+    close_twins(t);
+    open_twins(t, 0);
+    read_for_a_while(t, &shapes[0]);
+    history_table(t, used, versions, shapes, n);
     fold_store(t);
     history_table(t, folded, versions, shapes, n);
 }

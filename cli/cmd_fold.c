@@ -78,7 +78,8 @@ const verb verb_fold = {
             "No version is made, and no snapshot changes.\nIt takes space, up "
             "to that of these chunks, until older snapshots are forgotten and\n"
             "reclaimed. Others may read and write meanwhile. If it is "
-            "interrupted, the next one\ngoes on.",
+            "interrupted, the next one\ngoes on. Chunks that are read often "
+            "are folded by themselves; this folds the rest,\nat once.",
     .examples = "  pyramid fold demo.pyr\n"
                 "  pyramid fold demo.pyr t --json\n",
     .min_words = 1,

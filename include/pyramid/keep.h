@@ -68,7 +68,7 @@ typedef struct pyr_reclaimed {
  * rest, where that is worth it: the store then takes about what a fresh copy
  * of the kept versions would. Cells, digests and summaries stay as they are.
  *
- * Errors: PYR_ETIMEOUT if another process is at it.
+ * Errors: PYR_ETIMEOUT if another is at it (in a directory: for two seconds).
  */
 PYR_API int pyr_reclaim(pyr_store *store, const pyr_progress *progress,
                         pyr_reclaimed *out);
@@ -84,6 +84,9 @@ typedef struct pyr_folded {
 /*
  * Make the newest snapshots of these arrays (n is 0: of all) read like freshly
  * written ones: chunks that small writes left in many pieces are stored anew.
+ * (What is read often is folded by itself, as far as no more than eight bytes
+ * are written for each that small writes brought; see PYR_OPEN_NO_UPKEEP. This
+ * folds all, up to sixteen.)
  * No version is made; every snapshot and clone shows what it showed, and has
  * the digest that it had. It takes space, up to that of the chunks, as long as
  * older snapshots need the old pieces. Others may read and write meanwhile. If
@@ -91,8 +94,8 @@ typedef struct pyr_folded {
  * may be NULL.
  *
  * Errors: PYR_ENOTFOUND if there is no such array, PYR_EINVAL if there cannot
- *         be one; PYR_ETIMEOUT if another process is at it, or reclaims;
- *         PYR_EUNSUPPORTED on Ceph.
+ *         be one; PYR_ETIMEOUT if another is at it, or reclaims (in a
+ *         directory: for two seconds); PYR_EUNSUPPORTED on Ceph.
  */
 PYR_API int pyr_fold(pyr_store *store, const char *const *names, size_t n,
                      const pyr_progress *progress, pyr_folded *out);

@@ -25,6 +25,10 @@ extern "C" {
 
 #define PYR_OPEN_CREATE   1u /* make the store if it is not there */
 #define PYR_OPEN_READONLY 2u
+#define PYR_OPEN_NO_UPKEEP 4u /* start no thread: else, where small writes left
+                                 a chunk in many pieces, and it was read often
+                                 enough, one stores it anew, as pyr_fold()
+                                 does */
 
 typedef enum pyr_durability {
     PYR_DURABILITY_COMMIT, /* on stable storage when a write returns */

@@ -68,8 +68,8 @@ PYR_API int pyr_clone(pyr_array *array, pyr_version version, const char *name,
  * Call `each` for boxes that together hold every cell in which two snapshots
  * may differ; cells outside them are the same. Only subtrees that differ are
  * walked, so the cost is that of the difference. Where versions in between were
- * reclaimed, or the newer snapshot was folded, boxes may be larger than what
- * was written.
+ * reclaimed, or hundreds of them wrote to one chunk, boxes may be larger than
+ * what was written.
  */
 typedef int pyr_box_fn(void *ctx, int ndim, const uint64_t *offset,
                        const uint64_t *size);

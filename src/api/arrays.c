@@ -11,17 +11,19 @@
 /* --- arrays -------------------------------------------------------------- */
 
 static int
-open_handle(pyri_engine *e, const char *name, pyr_array **out)
+open_handle(pyr_store *store, const char *name, pyr_array **out)
 {
     pyr_array *a = pyri_sys_calloc(1, sizeof *a);
     if (!a)
         return pyri_fail_nomem("an array");
-    int err = pyri_array_open(e, name, &a->array);
-    if (err < 0)
+    int err = pyri_array_open(store->engine, name, &a->array);
+    if (err < 0) {
         free(a);
-    else
-        *out = a;
-    return err;
+        return err;
+    }
+    a->array->tidy = store->tidy;
+    *out = a;
+    return 0;
 }
 
 int
@@ -48,9 +50,11 @@ pyr_create(pyr_store *store, const char *name, const pyr_spec *spec,
     pyri_form_fini(&schema.form);
     if (err < 0)
         free(a);
-    else if (array)
-        *array = a;
-    return err;
+    if (err < 0 || !array)
+        return err;
+    a->array->tidy = store->tidy;
+    *array = a;
+    return 0;
 }
 
 int
@@ -63,7 +67,7 @@ pyr_array_open(pyr_store *store, const char *name, pyr_array **array)
     if ((err = pyri_need(store, "pyr_array_open", "store")) < 0 ||
         (err = pyri_check_name(name, "an array")) < 0)
         return err;
-    return open_handle(store->engine, name, array);
+    return open_handle(store, name, array);
 }
 
 void

@@ -11,6 +11,7 @@
 
 struct pyr_store {
     pyri_engine *engine;
+    pyri_tidy *tidy; /* or NULL */
 };
 
 struct pyr_array {

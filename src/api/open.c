@@ -26,10 +26,12 @@ pyr_open_with(const char *url, unsigned flags,
     pyr_store *s = pyri_sys_calloc(1, sizeof *s);
     if (!s)
         return pyri_fail_nomem("a store");
-    err = pyri_engine_open(url, flags, options ? options : &defaults,
-                           &s->engine);
+    err = pyri_engine_open(url, flags & ~PYR_OPEN_NO_UPKEEP,
+                           options ? options : &defaults, &s->engine);
+    if (err == 0 && !(flags & PYR_OPEN_NO_UPKEEP))
+        err = pyri_tidy_new(s->engine, &s->tidy);
     if (err < 0)
-        free(s);
+        pyr_close(s);
     else
         *store = s;
     return err;
@@ -46,6 +48,7 @@ pyr_close(pyr_store *store)
 {
     if (!store)
         return;
+    pyri_tidy_free(store->tidy);
     pyri_engine_close(store->engine);
     free(store);
 }

@@ -76,9 +76,11 @@ pyr_clone(pyr_array *array, pyr_version version, const char *name,
     err = pyri_clone(array->array, version, name, a ? &a->array : NULL);
     if (err < 0)
         free(a);
-    else if (clone)
-        *clone = a;
-    return err;
+    if (err < 0 || !clone)
+        return err;
+    a->array->tidy = array->array->tidy;
+    *clone = a;
+    return 0;
 }
 
 int

@@ -48,6 +48,7 @@ typedef struct pyri_array {
     pyri_schema schema;
     pyri_frag_style style;
     struct pyri_handlers *handlers; /* that were met last; handlers.c */
+    struct pyri_tidy *tidy; /* of the store; NULL: readers leave all as it is */
 } pyri_array;
 
 /* The chunk shape for a spec that leaves it open: equal-sided, about 1 MiB. */
@@ -185,7 +186,7 @@ int pyri_diff(pyri_array *a, pyr_version va, pyr_version vb, pyr_box_fn *each,
 int pyri_last_change(pyri_array *a, pyr_version v, const pyri_box *box,
                      pyr_version *out);
 
-/* --- what is kept (forget.c, reclaim.c, fold_newest.c) ------------------- */
+/* --- what is kept (forget.c, reclaim.c, fold_newest.c, tidy.c) ----------- */
 
 int pyri_forget(pyri_array *a, pyr_version first, pyr_version last,
                 uint64_t keep, unsigned flags, uint64_t *forgotten);
@@ -194,6 +195,16 @@ int pyri_reclaim(pyri_engine *e, const pyr_progress *progress,
 /* The arrays that are named; none: all of them. */
 int pyri_fold_newest(pyri_engine *e, const char *const *names, size_t n,
                      const pyr_progress *progress, pyr_folded *out);
+/*
+ * A thread that folds chunks behind the back of those who read them (tidy.c),
+ * for arrays whose `tidy` it is. *out is NULL if the engine cannot fold, or is
+ * read-only. Freeing it waits for what is being folded, and drops the rest;
+ * arrays are closed by then.
+ */
+typedef struct pyri_tidy pyri_tidy;
+int pyri_tidy_new(pyri_engine *e, pyri_tidy **out);
+void pyri_tidy_free(pyri_tidy *t);
+
 int pyri_version_usage(pyri_array *a, pyr_version v, pyr_usage *out);
 
 /* --- copies (copies.c) --------------------------------------------------- */

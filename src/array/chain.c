@@ -33,7 +33,7 @@ pyri_chain_reset(pyri_chain *c)
 static int
 make_room(pyri_chain *c)
 {
-    int room = c->room ? 4 * c->room : 32; /* seldom more: see FOLD_MIN */
+    int room = c->room ? 4 * c->room : 64; /* seldom more: see FOLD_MIN */
     pyri_link *links = pyri_scratch_take((size_t)room * sizeof *links);
     if (!links)
         return pyri_fail_nomem("the fragments of a chunk");

@@ -9,6 +9,8 @@
 
 /* --- differences --------------------------------------------------------- */
 
+enum { FEW_WRITES = 256 }; /* to a chunk: more are not looked at one by one */
+
 typedef struct differ {
     pyri_snapshot *old, *new_;
     pyri_box both; /* the cells that both have */
@@ -24,6 +26,82 @@ tell_box(const differ *d, const pyri_box *box)
     for (int k = 0; k < n; k++)
         size[k] = box->hi[k] - box->lo[k];
     return d->each(d->ctx, n, box->lo, size);
+}
+
+/* What a version wrote of the box; *known is false if there is no record of
+ * it any more. */
+static int
+tell_written(const differ *d, uint64_t label, const pyri_box *box, bool *known)
+{
+    const pyri_array *a = d->new_->array;
+    int n = a->schema.ndim;
+    pyri_record r;
+    pyri_version_get get;
+    int err = pyri_engine_get_version(
+        a->engine, d->new_->reader,
+        pyri_lineage_owner(&a->schema.lineage, label), label, &get);
+    *known = err == 0 && get.found;
+    if (!*known || (err = pyri_record_decode(get.record, &r)) < 0)
+        return err;
+    bool wrote = r.kind != PYR_KIND_NOTHING;
+    for (size_t i = 0; i < r.claim.n && wrote && err == 0; i++) {
+        pyri_box bounds, part;
+        pyri_run_bounds(n, &r.claim.runs[i], &bounds);
+        if (pyri_box_intersect(n, &bounds, box, &part))
+            err = tell_box(d, &part);
+    }
+    pyri_record_fini(&r);
+    return err;
+}
+
+/* The label of the leaf that a snapshot has there; 0: none. Not *known if the
+ * snapshot has gone, or the leaf is part of a flat. */
+static int
+leaf_of(const differ *d, uint64_t label, const uint64_t *pos, uint64_t *leaf,
+        bool *known)
+{
+    pyri_snapshot s;
+    pyri_node node;
+    pyri_flat flat;
+    bool found = false;
+    *known = false;
+    *leaf = 0;
+    int err = pyri_snapshot_open_label(d->new_->array, d->new_->reader, label,
+                                       &s);
+    if (err < 0)
+        return err == PYR_ENOVERSION ? 0 : err;
+    if (!s.forgotten) {
+        err = pyri_tree_leaf_at(&s.tree, pos, &node, &flat, &found);
+        *known = err == 0 && (found || flat.label == 0);
+        *leaf = found ? node.label : 0;
+    }
+    pyri_snapshot_close(&s);
+    return err;
+}
+
+/*
+ * A fold holds cells of many versions. Which of them came after the older
+ * snapshot? Each that wrote to the chunk has a leaf there, and the snapshot
+ * just before it knows the one before. If that has gone, or they are many, all
+ * of the fold is told.
+ */
+static int
+tell_fold(const differ *d, const uint64_t *pos, uint64_t label,
+          const pyri_box *box)
+{
+    bool known = true;
+    for (int i = 0; i < FEW_WRITES && known; i++) {
+        uint64_t leaf;
+        int err = leaf_of(d, label, pos, &leaf, &known);
+        if (err < 0 || (known && leaf <= d->old->label))
+            return err;
+        if (known)
+            err = tell_written(d, leaf, box, &known);
+        if (err != 0 || (known && leaf - 1 == d->old->label))
+            return err;
+        label = leaf - 1;
+    }
+    return tell_box(d, box);
 }
 
 /* Tell the boxes of fragments that are newer than the older snapshot. If
@@ -52,8 +130,10 @@ tell_chunk(void *ctx, const uint64_t *pos, const pyri_box *domain, bool flat,
         pyri_chain_prune(&chain, n);
     for (int i = 0; i < chain.n && err == 0; i++) {
         pyri_box part;
+        const pyri_frag *f = &chain.links[i].frag;
         if (pyri_box_intersect(n, &chain.links[i].shown, &box, &part))
-            err = tell_box(d, &part);
+            err = f->fold ? tell_fold(d, pos, f->version, &part)
+                          : tell_box(d, &part);
     }
     pyri_chain_fini(&chain);
     return err;

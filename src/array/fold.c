@@ -308,20 +308,34 @@ typedef struct again {
 } again;
 
 static void
+tell_missed(pyri_folding *f, const pyri_fold_plan *p)
+{
+    if (f->missed)
+        f->missed(f->ctx, p->draft.array, p->pos, p->label);
+}
+
+static void
+note_left(pyri_folding *f, const pyri_fold_plan *p)
+{
+    f->left = true;
+    f->done.left++;
+    tell_missed(f, p);
+}
+
+static void
 end_plans(folder *x, bool stored, again *a)
 {
+    unsigned tries = x->f->tries ? x->f->tries : TRIES;
     for (size_t i = 0; i < x->nplans; i++) {
         pyri_fold_plan *p = &x->plans[i];
-        if (p->stale && a && p->tries + 1 < TRIES) {
+        if (p->stale && a && p->tries + 1 < tries) {
             pyri_fold_spot *s = &a->spots[a->n];
             s->gone = s->older = p->from;
             memcpy(s->pos, p->pos, sizeof s->pos);
             a->tries[a->n++] = p->tries + 1;
         }
-        if (p->stale && p->tries + 1 >= TRIES) {
-            x->f->left = true;
-            x->f->done.left++;
-        }
+        if (p->stale && p->tries + 1 >= tries)
+            note_left(x->f, p);
         pyri_fold_plan_fini(p, stored && !p->stale);
         p->tries = 0;
     }
@@ -384,11 +398,12 @@ plan_chunk(folder *x, const pyri_fold_target *t, const uint64_t *pos,
            unsigned tries)
 {
     pyri_fold_plan *p = &x->plans[x->nplans];
-    int err = pyri_fold_plan_make(p, x->f->family, t, pos, x->f->whole);
+    int err = pyri_fold_plan_make(p, x->f->family, t, pos, x->f->spend);
     if (err == 0 && p->nnodes)
         err = pyri_folds(t->snap.array, x->r, &p->folds);
     p->tries = tries;
     if (err < 0 || p->nnodes == 0) {
+        tell_missed(x->f, p);
         pyri_fold_plan_fini(p, false);
         return err == PYR_ECORRUPT ? 0 : err; /* damaged: leave it */
     }

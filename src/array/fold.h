@@ -7,6 +7,7 @@
  *   fold_needs.c   one chunk: what later leaves show more of
  *   fold_leaves.c  one chunk: the leaves to write
  *   fold_newest.c  on demand: long chains of the newest snapshots
+ *   tidy.c         on demand: chunks that readers come by
  *   carriers.c     one chunk: the leaves that hold what a snapshot saw first
  *   shows.c        one chunk: which cells each fragment shows
  */
@@ -32,7 +33,14 @@ typedef struct pyri_folding {
     pyri_fold_spot *spots;
     size_t n, room;
     bool left; /* chunks that others were at again and again */
-    bool whole; /* long chains, whatever that takes (fold_newest.c) */
+    unsigned spend; /* on long chains (fold_newest.c): so many bytes may be
+                       written for each that small writes brought; 0: only what
+                       pays in space */
+    unsigned tries; /* for a chunk that others write to; 0: many */
+    /* Told of those that were left as they are; NULL: nobody asks. */
+    void (*missed)(void *ctx, const pyri_array *a, const uint64_t *pos,
+                   uint64_t leaf);
+    void *ctx;
     const pyr_progress *progress; /* in chunks; NULL: nobody asks */
     uint64_t looked, total;
     pyr_folded done;
@@ -123,8 +131,20 @@ void pyri_carriers_fini(pyri_carriers *c);
 
 /* The box of a chain that is worth folding into one fragment: *any is false if
  * there is none. The chain is left as it will be then. */
-int pyri_fold_choose(const pyri_array *a, const pyri_form *form, pyri_chain *c,
-                     pyri_box *bounds, bool *any);
+int pyri_fold_choose(const pyri_array *a, const pyri_form *form, unsigned spend,
+                     pyri_chain *c, pyri_box *bounds, bool *any);
+
+/* A chunk of the newest snapshot of an array. */
+typedef struct pyri_fold_want {
+    uint64_t array;
+    uint64_t leaf; /* label of the leaf that is meant */
+    uint64_t pos[PYR_MAX_DIMS];
+} pyri_fold_want;
+
+/* Fold the long chains of these; best if those of one array are neighbours in
+ * the list. PYR_ETIMEOUT if another is giving space back. */
+int pyri_fold_wanted(pyri_engine *e, const pyri_fold_want *wants, size_t n,
+                     pyri_folding *how);
 
 /* --- one chunk (fold_plan.c) --------------------------------------------- */
 
@@ -163,12 +183,12 @@ typedef struct pyri_fold_plan {
 } pyri_fold_plan;
 
 /* Plan what is worth it, and put new blobs; nnodes is 0 if nothing is. With
- * `whole`, a long chain becomes a short one, also if that takes more space.
+ * `spend`, a long chain becomes a short one, also if that takes more space.
  * End it with pyri_fold_plan_fini() in any case: drops the blobs unless they
  * were `stored`. */
 int pyri_fold_plan_make(pyri_fold_plan *p, pyri_family *f,
                         const pyri_fold_target *t, const uint64_t *pos,
-                        bool whole);
+                        unsigned spend);
 void pyri_fold_plan_fini(pyri_fold_plan *p, bool stored);
 
 #endif

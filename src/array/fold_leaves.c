@@ -144,7 +144,7 @@ write_carrier(writing *w, pyri_carrier *c)
         err = rewrite(x, &chain, &leaf, &c->changed);
     /* On demand no leaf may go on naming what K names no more, and be it on the
      * leaf that it lies on: older ones have it, and it may go with them. */
-    c->changed |= x->whole && c->holds;
+    c->changed |= x->spend && c->holds;
     if (err == 0)
         err = pyri_held_note(&w->were, o.held.frags, o.held.n);
     if (err == 0 && c->changed &&

@@ -1,11 +1,11 @@
 /*
  * array/fold_newest.c - folding on demand: in the newest snapshots, chunks
  * whose chains are long are stored anew, so that they read as if they had
- * just been written.
+ * just been written. All of them, or some that are named (tidy.c).
  *
- * A chunk is worth it if no more than GAIN bytes are written for each that
- * small writes brought: so a large chunk is not copied for the sake of a few
- * cells.
+ * A chunk is worth it if no more than a few bytes (`spend`) are written for
+ * each that small writes brought: so a large chunk is not copied for the sake
+ * of a few cells.
  *
  * No version is made, and no snapshot shows anything else. A leaf is planned
  * from the oldest snapshot that has it, so that all that share it are served.
@@ -20,7 +20,7 @@
 #include <string.h>
 
 enum {
-    GAIN = 16,
+    SPEND = 16,
     LARGE = 64 << 20, /* bytes that are not copied for this */
     MANY = 16384      /* chunks that are noted before they are folded */
 };
@@ -66,14 +66,15 @@ weigh(const pyri_array *a, const pyri_chain *c, const bool *out,
 /* All links, if the box around them is in proportion to what those hold that
  * were written on the largest; else all but that one, and so on. */
 static bool
-choose(const pyri_array *a, const pyri_chain *c, bool *out, pyri_box *bounds)
+choose(const pyri_array *a, const pyri_chain *c, unsigned spend, bool *out,
+       pyri_box *bounds)
 {
     memset(out, 0, (size_t)c->n * sizeof *out);
     for (int left = c->n; left > 1; left--) {
         uint64_t others;
         int largest = weigh(a, c, out, &others, bounds);
         uint64_t cost = bytes_of(a, bounds);
-        if (cost <= LARGE && cost / GAIN <= others)
+        if (cost <= LARGE && cost / spend <= others)
             return true;
         out[largest] = true;
     }
@@ -97,8 +98,8 @@ replace(const pyri_array *a, const pyri_form *form, pyri_chain *c,
 
 /* What comes of it is not worth folding again. */
 int
-pyri_fold_choose(const pyri_array *a, const pyri_form *form, pyri_chain *c,
-                 pyri_box *bounds, bool *any)
+pyri_fold_choose(const pyri_array *a, const pyri_form *form, unsigned spend,
+                 pyri_chain *c, pyri_box *bounds, bool *any)
 {
     pyri_box box;
     int err = 0;
@@ -107,7 +108,7 @@ pyri_fold_choose(const pyri_array *a, const pyri_form *form, pyri_chain *c,
     if (!out)
         return pyri_fail_nomem("the fragments of a chunk");
     pyri_chain_prune(c, a->schema.ndim);
-    while (err == 0 && choose(a, c, out, &box)) {
+    while (err == 0 && choose(a, c, spend, out, &box)) {
         err = replace(a, form, c, &box);
         *bounds = box;
         *any = true;
@@ -226,6 +227,62 @@ see_arrays(newest *x, const char *const *names, size_t n)
     return err;
 }
 
+/* --- some chunks --------------------------------------------------------- */
+
+static int
+see_wanted(newest *x, const pyri_fold_want *want)
+{
+    pyri_node leaf;
+    bool found;
+    int err = pyri_tree_leaf_at(&x->s->tree, want->pos, &leaf, NULL, &found);
+    if (err < 0 || !found || want->leaf != leaf.label)
+        return err;
+    return see_leaf(x, want->pos, &leaf, NULL, 0);
+}
+
+/* Those at the head of a list of *n that are of one array; sets *n to how many
+ * they are. */
+static int
+see_group(newest *x, const pyri_fold_want *wants, size_t *n)
+{
+    pyri_array *a;
+    pyri_snapshot s;
+    size_t all = *n;
+    for (*n = 1; *n < all && wants[*n].array == wants[0].array;)
+        ++*n;
+    int err = pyri_family_array(x->f->family, wants[0].array, &a);
+    if (err < 0 || (err = pyri_snapshot_open(a, PYR_LATEST, &s)) < 0)
+        return err;
+    x->s = &s;
+    for (size_t i = 0; i < *n && err == 0; i++)
+        if ((err = see_wanted(x, &wants[i])) == PYR_ECORRUPT)
+            err = 0; /* verify tells */
+    pyri_snapshot_close(&s);
+    return err;
+}
+
+int
+pyri_fold_wanted(pyri_engine *e, const pyri_fold_want *wants, size_t n,
+                 pyri_folding *how)
+{
+    pyri_family family = {.engine = e};
+    newest x = {.e = e, .f = how};
+    how->family = &family;
+    int err = pyri_engine_try_upkeep(e);
+    if (err < 0)
+        return err;
+    for (size_t i = 0, group; i < n && err == 0; i += group) {
+        group = n - i;
+        err = see_group(&x, wants + i, &group);
+    }
+    if (err == 0)
+        err = pyri_fold_all(how, &x.unused);
+    pyri_engine_end_upkeep(e);
+    pyri_folding_fini(how);
+    pyri_family_fini(&family);
+    return err;
+}
+
 /* --- all arrays ---------------------------------------------------------- */
 
 static int
@@ -264,7 +321,7 @@ pyri_fold_newest(pyri_engine *e, const char *const *names, size_t n,
                  const pyr_progress *progress, pyr_folded *out)
 {
     pyri_family family = {.engine = e};
-    pyri_folding f = {.family = &family, .whole = true, .progress = progress};
+    pyri_folding f = {.family = &family, .spend = SPEND, .progress = progress};
     newest x = {.e = e, .f = &f};
     pyri_settled settled;
     memset(out, 0, sizeof *out);

@@ -13,7 +13,7 @@
  * It lies on top of all others of K's leaf: none of these shows such a cell. If
  * it takes the place of one fragment, it keeps its version and its place.
  *
- * On demand (`whole`) a long chain becomes a short one in the same way: the
+ * On demand (`spend`) a long chain becomes a short one in the same way: the
  * fold is K's content of a box, and stands for every fragment in that box, also
  * for those that older snapshots show. These keep them, in their own leaves.
  *
@@ -261,7 +261,7 @@ choose_whole(const pyri_planning *x, pyri_box *bounds, bool *any)
     for (int i = 0; i < x->chain.n && err == 0; i++)
         err = pyri_chain_add(&c, form, &x->chain.links[i].frag);
     if (err == 0)
-        err = pyri_fold_choose(x->a, form, &c, bounds, any);
+        err = pyri_fold_choose(x->a, form, x->spend, &c, bounds, any);
     pyri_chain_fini(&c);
     return err;
 }
@@ -368,7 +368,7 @@ static int
 find_carriers(pyri_planning *x)
 {
     pyri_fold_plan *p = x->p;
-    size_t limit = x->whole ? MANY_LEAVES
+    size_t limit = x->spend ? MANY_LEAVES
                             : SOME_LEAVES + (size_t)(x->gain / OVERHEAD);
     pyri_carriers c = {.family = x->family,
                        .reader = x->t->snap.reader,
@@ -514,15 +514,15 @@ plan(pyri_planning *x)
     int err = look(x, &shared);
     if (err < 0 || shared)
         return err;
-    return x->whole ? plan_whole(x) : plan_parts(x);
+    return x->spend ? plan_whole(x) : plan_parts(x);
 }
 
 int
 pyri_fold_plan_make(pyri_fold_plan *p, pyri_family *f,
                     const pyri_fold_target *t, const uint64_t *pos,
-                    bool whole)
+                    unsigned spend)
 {
-    pyri_planning x = {.p = p, .family = f, .t = t, .whole = whole,
+    pyri_planning x = {.p = p, .family = f, .t = t, .spend = spend,
                        .a = t->snap.array, .pos = pos};
     p->from = t->vertex;
     memcpy(p->pos, pos, sizeof p->pos);

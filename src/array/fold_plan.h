@@ -21,7 +21,7 @@ typedef struct pyri_planning {
     pyri_fold_plan *p;
     pyri_family *family;
     const pyri_fold_target *t;
-    bool whole; /* on demand */
+    unsigned spend; /* see pyri_folding; not 0: on demand */
     pyri_array *a;
     const uint64_t *pos;
     pyri_node leaf;

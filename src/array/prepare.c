@@ -15,8 +15,9 @@
  *
  * Summing up. What the chunk sums up to with the new cells on top: from what
  * it summed up to before, less the cells that are hidden now, where that can
- * be said; else from all its cells. When these have to be read, FOLD_SOON
- * links are enough to fold them.
+ * be said; else from all its cells, or, if only its least or greatest cell is
+ * in doubt, from as many as it takes to find another like it. When they have to
+ * be read, FOLD_SOON links are enough to fold them.
  */
 #include "array/draft.h"
 
@@ -29,13 +30,14 @@
 #include <string.h>
 
 enum {
-    FOLD_SOON = 12,
-    FOLD_MIN = 24,
-    FOLD_MAX = 64,
+    FOLD_SOON = 32,
+    FOLD_MIN = 64,
+    FOLD_MAX = 96,
     FOLD_ALL = 128,
     FOLD_GAIN = 4,
     FOLD_LARGE = 64 << 20, /* bytes: chunks beyond this are left alone */
     ALONE = 1 << 20,       /* bytes that are not worth waking a worker */
+    SOME = 8,              /* one part in so many is looked at first */
     FEW = 16               /* chunks that are looked for together */
 };
 
@@ -67,6 +69,8 @@ typedef struct change {
     const pyri_painted *p;
     const pyri_chain *old;
     pyri_box shown;
+    bool doubted;                 /* all is known but whether its least and */
+    pyri_summary before, hidden;  /* greatest cell are still there */
 } change;
 
 /* False if it is too dear, or if a shrink has come in between. */
@@ -112,12 +116,19 @@ sum_difference(change *c, const pyri_about *about, bool *known,
                               pyri_box_cells(s->ndim, &p->frags[0].box));
     else
         err = pyri_sum_cells(c->f, c->old, &p->frags[0].box, &hidden);
-    if (err == 0 &&
-        pyri_summary_subtract(after, s->type, s->fill, &hidden)) {
+    if (err < 0)
+        return err;
+    *known = pyri_summary_subtract(after, s->type, s->fill, &hidden, NULL);
+    if (*known) {
         pyri_summary_merge(after, s->type, &p->own);
-        *known = true;
+    } else {
+        pyri_summary trial = *after;
+        c->before = *after;
+        c->hidden = hidden;
+        c->doubted = pyri_summary_subtract(&trial, s->type, s->fill, &hidden,
+                                           &c->before);
     }
-    return err;
+    return 0;
 }
 
 /* Several boxes, or a masked one: read the chunk as it will be. */
@@ -139,18 +150,45 @@ sum_all(change *c, pyri_summary *after)
     return err;
 }
 
+/* If a least or greatest cell is hidden, there are often others like it (cells
+ * of images that are black or white): a look at some of the rest will tell. */
+static int
+look_for_others(change *c, pyri_box *rest, pyri_summary *after, bool *enough)
+{
+    const pyri_schema *s = &c->f->array->schema;
+    pyri_box some = *rest;
+    int axis = 0;
+    *enough = false;
+    while (axis < s->ndim && rest->hi[axis] - rest->lo[axis] < SOME)
+        axis++;
+    if (!c->doubted || axis == s->ndim)
+        return 0;
+    some.hi[axis] -= (some.hi[axis] - some.lo[axis]) / SOME * (SOME - 1);
+    rest->lo[axis] = some.hi[axis];
+    int err = pyri_sum_cells(c->f, c->old, &some, after);
+    if (err == 0 && pyri_summary_subtract(&c->before, s->type, s->fill,
+                                          &c->hidden, after)) {
+        *after = c->before;
+        *enough = true;
+    }
+    return err;
+}
+
 /* Read the chunk: all but the new cells, if they are one box. */
 static int
 sum_chunk(change *c, pyri_summary *after)
 {
     const pyri_schema *s = &c->f->array->schema;
     pyri_box rest[2 * PYR_MAX_DIMS];
+    bool enough = false;
     int n, err = 0;
     pyri_summary_init(after);
     if (!is_plain(c->p))
         return sum_all(c, after);
     n = pyri_box_subtract(s->ndim, &c->shown, &c->p->frags[0].box, rest);
-    for (int i = 0; i < n && err == 0; i++)
+    if (n > 0)
+        err = look_for_others(c, &rest[0], after, &enough);
+    for (int i = 0; i < n && err == 0 && !enough; i++)
         err = pyri_sum_cells(c->f, c->old, &rest[i], after);
     pyri_summary_merge(after, s->type, &c->p->own);
     return err;

@@ -6,6 +6,7 @@
  * spot, many by the worker threads, each chunk straight into its place.
  */
 #include "array/chain.h"
+#include "array/tidy.h"
 
 #include "base/checked.h"
 #include "base/pool.h"
@@ -138,6 +139,7 @@ want(reading *r, const pyri_hit *hit, const pyri_box *box)
         return err;
     pyri_fetch *job = &r->jobs[r->n++];
     job->n = r->links.n - first; /* flush() tells where they are */
+    pyri_tidy_read(r->array, hit->pos, hit->node.label, job->n);
     job->to = memory_of(r, box->lo);
     job->sum = NULL;
     for (int d = 0; d < s->ndim; d++) {

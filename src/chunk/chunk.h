@@ -48,9 +48,10 @@ void pyri_summary_merge(pyri_summary *s, pyr_type type,
 /* *s becomes the summary of its cells without those of `part`, if that can be
  * said without looking at them: false, and *s unchanged, if the part may hold
  * the only minimum or maximum, if a real sum would lose its accuracy, or if it
- * cannot be a part. */
+ * cannot be a part. `rest` sums up some of the cells that remain: minimum or
+ * maximum may be among them. NULL: nobody has looked. */
 bool pyri_summary_subtract(pyri_summary *s, pyr_type type, uint64_t fill,
-                           const pyri_summary *part);
+                           const pyri_summary *part, const pyri_summary *rest);
 /* NULL if both can be of the same cells, put together in any order; else what
  * tells them apart. */
 const char *pyri_summary_differs(pyr_type type, const pyri_summary *a,

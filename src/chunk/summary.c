@@ -207,7 +207,7 @@ stays_accurate(const pyri_summary *s, pyr_type type, const pyri_summary *part)
 /* The part is neither empty nor all, and the whole is not of one value. */
 static bool
 can_subtract(const pyri_summary *s, pyr_type type, uint64_t fill,
-             const pyri_summary *part)
+             const pyri_summary *part, const pyri_summary *rest)
 {
     if (s->count - s->nans == part->count - part->nans)
         return false; /* NaNs remain: which bits does the first one have? */
@@ -216,16 +216,19 @@ can_subtract(const pyri_summary *s, pyr_type type, uint64_t fill,
     /* Cells of fill are counted: it is known whether some remain. */
     bool fill_remains =
         s->count - s->not_fill > part->count - part->not_fill;
+    bool looked = rest && has_numbers(rest);
     bool min_remains = order_of(type, part->min) > order_of(type, s->min) ||
-                       (fill_remains && s->min == fill);
+                       (fill_remains && s->min == fill) ||
+                       (looked && s->min == rest->min);
     bool max_remains = order_of(type, part->max) < order_of(type, s->max) ||
-                       (fill_remains && s->max == fill);
+                       (fill_remains && s->max == fill) ||
+                       (looked && s->max == rest->max);
     return min_remains && max_remains && stays_accurate(s, type, part);
 }
 
 bool
 pyri_summary_subtract(pyri_summary *s, pyr_type type, uint64_t fill,
-                      const pyri_summary *part)
+                      const pyri_summary *part, const pyri_summary *rest)
 {
     if (part->count > s->count || part->nans > s->nans ||
         part->not_fill > s->not_fill)
@@ -239,7 +242,7 @@ pyri_summary_subtract(pyri_summary *s, pyr_type type, uint64_t fill,
     } else if (s->equal) {
         summarise_same(s, type, s->min, count);
         s->not_fill = not_fill;
-    } else if (can_subtract(s, type, fill, part)) {
+    } else if (can_subtract(s, type, fill, part, rest)) {
         s->count = count;
         s->nans -= part->nans;
         s->not_fill = not_fill;

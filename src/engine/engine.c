@@ -12,6 +12,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum {
+    UPKEEP_PAUSE_NS = 2000000,
+    UPKEEP_PAUSES = 1000 /* two seconds */
+};
+
 /* --- URLs ---------------------------------------------------------------- */
 
 static const pyri_engine_ops *const engines[] = {
@@ -444,10 +449,25 @@ pyri_engine_drop_blobs(pyri_engine *e, const pyri_blob *blobs, size_t n)
 }
 
 int
-pyri_engine_begin_upkeep(pyri_engine *e)
+pyri_engine_try_upkeep(pyri_engine *e)
 {
     int err = check_writable(e, "give space back");
     return err < 0 ? err : e->ops->begin_upkeep(e);
+}
+
+/* Who folds a few chunks behind a reader's back is done soon. Where nobody
+ * does, there is nothing to wait for. */
+int
+pyri_engine_begin_upkeep(pyri_engine *e)
+{
+    const struct timespec pause = {0, UPKEEP_PAUSE_NS};
+    int pauses = e->ops->folds_aside ? UPKEEP_PAUSES : 0;
+    int err = pyri_engine_try_upkeep(e);
+    for (int i = 0; i < pauses && err == PYR_ETIMEOUT; i++) {
+        pyri_sys_nanosleep(&pause, NULL);
+        err = pyri_engine_try_upkeep(e);
+    }
+    return err;
 }
 
 void
@@ -517,6 +537,12 @@ bool
 pyri_engine_can_fold(const pyri_engine *e)
 {
     return e->ops->fold != NULL;
+}
+
+bool
+pyri_engine_folds_aside(const pyri_engine *e)
+{
+    return e->ops->folds_aside && !e->readonly;
 }
 
 int

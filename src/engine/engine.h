@@ -282,6 +282,7 @@ typedef struct pyri_settled {
 
 typedef struct pyri_engine_ops {
     const char *scheme; /* "mem", "file": what precedes ':' in a URL */
+    bool folds_aside;   /* `fold` may be called beside all else, by itself */
 
     /* --- lifetime --- */
 
@@ -482,7 +483,10 @@ int pyri_engine_scan_versions(pyri_engine *e, pyri_reader *r, uint64_t array,
                               pyri_version_fn *each, void *ctx);
 void pyri_engine_vouch(pyri_engine *e, pyri_ref ref);
 void pyri_engine_drop_blobs(pyri_engine *e, const pyri_blob *blobs, size_t n);
+/* Waits for a moment if another is at it, where some fold aside; the second
+ * one does not. */
 int pyri_engine_begin_upkeep(pyri_engine *e);
+int pyri_engine_try_upkeep(pyri_engine *e);
 void pyri_engine_end_upkeep(pyri_engine *e);
 int pyri_engine_scan_forgotten(pyri_engine *e, pyri_reader *r,
                                pyri_forgotten_fn *each, void *ctx);
@@ -496,6 +500,7 @@ int pyri_engine_check(pyri_engine *e);
 int pyri_engine_replace_nodes(pyri_engine *e, const pyri_node_put *puts,
                               size_t n);
 bool pyri_engine_can_fold(const pyri_engine *e);
+bool pyri_engine_folds_aside(const pyri_engine *e);
 int pyri_engine_fold(pyri_engine *e, pyri_fold *f);
 int pyri_engine_folds(pyri_engine *e, pyri_reader *r, uint64_t family,
                       uint64_t *out);

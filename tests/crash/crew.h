@@ -56,7 +56,8 @@ role_write(const job *j)
     pyr_array *array = NULL;
     work_order order = {.logs = j->logs, .writer = j->writer, .n = j->n,
                         .nowait = j->nowait, .retries = j->extra};
-    if (open_work(j, 0, &k, &store, &array) < 0)
+    /* a fold in between may refuse what would be stored at once else */
+    if (open_work(j, PYR_OPEN_NO_UPKEEP, &k, &store, &array) < 0)
         return complain("open");
     if (work_write(&k, array, &order) < 0)
         return complain("write");

@@ -563,11 +563,11 @@ upkeep_is_for_one_handle_at_a_time(void)
 {
     pyri_engine *e = fresh(), *other = open_as(0, 0);
     OK(pyri_engine_begin_upkeep(e));
-    FAILS(PYR_ETIMEOUT, pyri_engine_begin_upkeep(e));
-    FAILS(PYR_ETIMEOUT, pyri_engine_begin_upkeep(other));
+    FAILS(PYR_ETIMEOUT, pyri_engine_try_upkeep(e));
+    FAILS(PYR_ETIMEOUT, pyri_engine_try_upkeep(other));
     pyri_engine_end_upkeep(e);
     OK(pyri_engine_begin_upkeep(other));
-    FAILS(PYR_ETIMEOUT, pyri_engine_begin_upkeep(e));
+    FAILS(PYR_ETIMEOUT, pyri_engine_try_upkeep(e));
     pyri_engine_end_upkeep(other);
     pyri_engine *reader = open_as(PYR_OPEN_READONLY, 0);
     FAILS(PYR_EREADONLY, pyri_engine_begin_upkeep(reader));
@@ -639,7 +639,7 @@ upkeep_ends_when_its_process_is_killed(void)
     pyri_engine *e = open_as(0, 0);
     for (int64_t since = now_ns(); !atomic_load(holds) && patient(since);)
         ;
-    FAILS(PYR_ETIMEOUT, pyri_engine_begin_upkeep(e));
+    FAILS(PYR_ETIMEOUT, pyri_engine_try_upkeep(e));
     int status;
     REQUIRE(kill(pid, SIGKILL) == 0 && waitpid(pid, &status, 0) == pid);
     OK(pyri_engine_begin_upkeep(e));
@@ -666,7 +666,7 @@ upkeep_ends_though_a_child_lives_on(void)
     }
     close(pipes[0]);
     pyri_engine *other = open_as(0, 0);
-    FAILS(PYR_ETIMEOUT, pyri_engine_begin_upkeep(other));
+    FAILS(PYR_ETIMEOUT, pyri_engine_try_upkeep(other));
     pyri_engine_end_upkeep(e);
     OK(pyri_engine_begin_upkeep(other));
     pyri_engine_end_upkeep(other);

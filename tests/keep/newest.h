@@ -9,6 +9,10 @@
 #include "keep/stage.h"
 #include "support/rng.h"
 
+#include <signal.h>
+#include <stdatomic.h>
+#include <unistd.h>
+
 enum { SIDE = 64, CHUNK = 32, CHUNKS = 4 };
 
 static const uint64_t zero[2], whole[2] = {SIDE, SIDE};
@@ -78,6 +82,18 @@ links_of(pyr_array *a, pyr_version v)
     return l;
 }
 
+/* How often leaves of the array were replaced by folds. */
+static inline uint64_t
+folds_of(pyr_array *a)
+{
+    pyri_reader *r;
+    uint64_t n;
+    OK(pyri_engine_begin(a->array->engine, &r));
+    OK(pyri_folds(a->array, r, &n));
+    pyri_engine_end(a->array->engine, r);
+    return n;
+}
+
 static inline void
 nothing_is_harmed(pyr_store *store)
 {
@@ -114,6 +130,116 @@ same_past(pyr_array *a, const past *p)
         if (memcmp(now, p->cells + v * SIDE * SIDE, sizeof now) != 0)
             CHECK_NOTE("version %d differs", (int)v);
     }
+}
+
+/* --- writers in other processes ------------------------------------------ */
+
+enum { WRITERS = 2, WRITES = 150 };
+
+typedef struct writer {
+    const char *url;
+    unsigned id;
+    unsigned flags;     /* of the store */
+    int reads;          /* of the newest snapshot, when all is written */
+    atomic_int *enough; /* shared: they go on until it is set; or NULL */
+} writer;
+
+/* What a writer writes: a box that its number tells. */
+static inline void
+box_of(unsigned id, unsigned seq, uint64_t at[2], uint64_t size[2],
+       uint32_t *cells)
+{
+    rng r = rng_of(id * 100000 + seq);
+    for (int d = 0; d < 2; d++) {
+        at[d] = rng_below(&r, SIDE - 12);
+        size[d] = rng_from(&r, 1, 12);
+    }
+    for (uint64_t i = 0; i < size[0] * size[1]; i++)
+        cells[i] = (uint32_t)rng_next(&r);
+}
+
+static inline bool
+more_is_wanted(const writer *w, unsigned seq)
+{
+    return w->enough && !atomic_load(w->enough) && seq < 20 * WRITES;
+}
+
+static inline int
+read_newest(const writer *w, pyr_array *array)
+{
+    static uint32_t now[SIDE * SIDE];
+    int err = 0;
+    for (int i = 0; i < w->reads && err == 0; i++)
+        err = pyr_read(array, PYR_LATEST, zero, whole, now);
+    return err;
+}
+
+static inline int
+write_many(void *ctx)
+{
+    const writer *w = ctx;
+    pyr_store *store;
+    pyr_array *array;
+    int err = pyr_open(w->url, w->flags, &store);
+    if (err < 0 || (err = pyr_array_open(store, "a", &array)) < 0)
+        return 1;
+    for (unsigned seq = 0; seq < WRITES || more_is_wanted(w, seq); seq++) {
+        uint64_t at[2], size[2];
+        uint32_t cells[12 * 12];
+        char message[32];
+        box_of(w->id, seq, at, size, cells);
+        snprintf(message, sizeof message, "%u %u", w->id, seq);
+        err = pyr_write_list(
+            array, &(pyr_part){.offset = at, .size = size, .buf = cells}, 1,
+            &(pyr_write_options){.message = message}, NULL);
+        if (err < 0)
+            break;
+    }
+    if (err == 0)
+        err = read_newest(w, array);
+    pyr_array_close(array);
+    pyr_close(store);
+    return err < 0 ? 2 : 0;
+}
+
+typedef struct replay {
+    pyr_array *array;
+    uint32_t cells[SIDE * SIDE];
+} replay;
+
+/* For pyr_history(): the writes of the versions so far, replayed. */
+static inline int
+compare_next(void *ctx, const pyr_change *c)
+{
+    replay *p = ctx;
+    static uint32_t now[SIDE * SIDE];
+    unsigned id, seq;
+    uint32_t cells[12 * 12];
+    uint64_t at[2], size[2] = {0, 0};
+    if (c->kind != PYR_KIND_NOTHING) { /* that is what a killed one leaves */
+        REQUIRE(sscanf(c->message, "%u %u", &id, &seq) == 2);
+        box_of(id, seq, at, size, cells);
+    }
+    for (uint64_t y = 0; y < size[0]; y++)
+        memcpy(p->cells + (at[0] + y) * SIDE + at[1], cells + y * size[1],
+               size[1] * 4);
+    OK(pyr_read(p->array, c->version, zero, whole, now));
+    if (memcmp(now, p->cells, sizeof now) != 0)
+        CHECK_NOTE("version %d differs", (int)c->version);
+    return 0;
+}
+
+/* --- killed -------------------------------------------------------------- */
+
+/* For pyri_fault_hook: this point kills. */
+static const char *fatal;
+
+static inline int
+die_there(const char *name)
+{
+    if (fatal && strcmp(name, fatal) == 0)
+        kill(getpid(), SIGKILL);
+    return 0;
 }
 
 #endif

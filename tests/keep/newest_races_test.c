@@ -6,6 +6,8 @@
 #include "keep/newest.h"
 #include "support/proc.h"
 
+#include <sys/mman.h>
+
 enum { BOUND_MS = 60000 };
 
 /* --- writers that stand still --------------------------------------------- */
@@ -105,7 +107,7 @@ has_prev(pyr_array *a, pyr_version v)
     return w.prev != 0;
 }
 
-enum { WIDE = 240, STRIPES = 12, STRIPE = WIDE / STRIPES };
+enum { WIDE = 256, STRIPES = 32, STRIPE = WIDE / STRIPES };
 
 /* Every second cell of a part of the chunk. */
 static int
@@ -179,75 +181,6 @@ what_a_leaf_names_and_does_not_show_is_not_lost(void)
 
 /* --- writers in other processes ------------------------------------------ */
 
-enum { WRITERS = 2, WRITES = 150 };
-
-typedef struct writer {
-    const char *url;
-    unsigned id;
-} writer;
-
-/* What a writer writes: a box that its number tells. */
-static void
-box_of(unsigned id, unsigned seq, uint64_t at[2], uint64_t size[2],
-       uint32_t *cells)
-{
-    rng r = rng_of(id * 1000 + seq);
-    for (int d = 0; d < 2; d++) {
-        at[d] = rng_below(&r, SIDE - 12);
-        size[d] = rng_from(&r, 1, 12);
-    }
-    for (uint64_t i = 0; i < size[0] * size[1]; i++)
-        cells[i] = (uint32_t)rng_next(&r);
-}
-
-static int
-write_many(void *ctx)
-{
-    const writer *w = ctx;
-    pyr_store *store;
-    pyr_array *array;
-    int err = pyr_open(w->url, 0, &store);
-    if (err < 0 || (err = pyr_array_open(store, "a", &array)) < 0)
-        return 1;
-    for (unsigned seq = 0; seq < WRITES && err == 0; seq++) {
-        uint64_t at[2], size[2];
-        uint32_t cells[12 * 12];
-        char message[32];
-        box_of(w->id, seq, at, size, cells);
-        snprintf(message, sizeof message, "%u %u", w->id, seq);
-        err = pyr_write_list(
-            array, &(pyr_part){.offset = at, .size = size, .buf = cells}, 1,
-            &(pyr_write_options){.message = message}, NULL);
-    }
-    pyr_array_close(array);
-    pyr_close(store);
-    return err < 0 ? 2 : 0;
-}
-
-typedef struct replay {
-    pyr_array *array;
-    uint32_t cells[SIDE * SIDE];
-} replay;
-
-static int
-compare_next(void *ctx, const pyr_change *c)
-{
-    replay *p = ctx;
-    static uint32_t now[SIDE * SIDE];
-    unsigned id, seq;
-    uint32_t cells[12 * 12];
-    uint64_t at[2], size[2];
-    REQUIRE(sscanf(c->message, "%u %u", &id, &seq) == 2);
-    box_of(id, seq, at, size, cells);
-    for (uint64_t y = 0; y < size[0]; y++)
-        memcpy(p->cells + (at[0] + y) * SIDE + at[1], cells + y * size[1],
-               size[1] * 4);
-    OK(pyr_read(p->array, c->version, zero, whole, now));
-    if (memcmp(now, p->cells, sizeof now) != 0)
-        CHECK_NOTE("version %d differs", (int)c->version);
-    return 0;
-}
-
 static void
 writers_of_other_processes_go_on_meanwhile(void)
 {
@@ -257,9 +190,12 @@ writers_of_other_processes_go_on_meanwhile(void)
     pyr_folded done;
     uint64_t chunks = 0;
     static replay p;
+    atomic_int *enough = mmap(NULL, sizeof *enough, PROT_READ | PROT_WRITE,
+                              MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    REQUIRE(enough != MAP_FAILED);
     stage_open(&s, tmp_fresh("newest"), 60000, 2, SIDE, CHUNK);
     for (unsigned i = 0; i < WRITERS; i++) {
-        w[i] = (writer){s.url, i + 1};
+        w[i] = (writer){s.url, i + 1, PYR_OPEN_NO_UPKEEP, 0, enough};
         pids[i] = proc_fork(write_many, &w[i]);
     }
     for (int i = 0; i < WRITERS; i++) {
@@ -267,6 +203,7 @@ writers_of_other_processes_go_on_meanwhile(void)
         for (; end.late; end = proc_wait(pids[i], 0)) {
             OK(pyr_fold(s.store, NULL, 0, NULL, &done));
             chunks += done.chunks;
+            atomic_store(enough, chunks > 0);
         }
         CHECK(end.signal == 0 && end.code == 0);
     }
@@ -274,33 +211,17 @@ writers_of_other_processes_go_on_meanwhile(void)
     OK(pyr_history(s.array, 1, PYR_LATEST, compare_next, &p));
     pyr_version latest;
     OK(pyr_latest(s.array, &latest));
-    CHECK(latest == WRITERS * WRITES);
+    CHECK(latest >= WRITERS * WRITES);
     printf("# %llu chunks were folded beside writers\n",
            (unsigned long long)chunks);
     CHECK(chunks > 0);
     ledger_check(s.store);
     nothing_is_harmed(s.store);
+    munmap(enough, sizeof *enough);
     close_stage(&s);
 }
 
 /* --- killed -------------------------------------------------------------- */
-
-static void
-reopen(stage *s)
-{
-    OK(pyr_open(s->url, 0, &s->store));
-    OK(pyr_array_open(s->store, "a", &s->array));
-}
-
-static const char *fatal;
-
-static int
-die_there(const char *name)
-{
-    if (strcmp(name, fatal) == 0)
-        kill(getpid(), SIGKILL);
-    return 0;
-}
 
 static int
 fold_and_die(void *url)
@@ -329,7 +250,7 @@ who_is_killed_leaves_all_as_it_was(void)
         fatal = points[i];
         proc_end end = proc_wait(proc_fork(fold_and_die, s.url), BOUND_MS);
         REQUIRE(end.signal == SIGKILL);
-        reopen(&s);
+        reopen_stage(&s, PYR_OPEN_NO_UPKEEP);
         same_past(s.array, &p);
         OK(pyr_reclaim(s.store, NULL, NULL));
         ledger_check(s.store);

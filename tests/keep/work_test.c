@@ -58,7 +58,7 @@ reclaim_small_versions(int n, pyr_reclaimed *gone)
     pyr_array *a;
     const char *path = tmp_store("work");
     rng r = rng_of(7);
-    OK(pyr_open_with(path, PYR_OPEN_CREATE,
+    OK(pyr_open_with(path, PYR_OPEN_CREATE | PYR_OPEN_NO_UPKEEP,
                      &(pyr_store_options){.durability = PYR_DURABILITY_OS},
                      &store));
     OK(pyr_create(store, "a",
@@ -113,7 +113,7 @@ one_version_of_many_costs_what_it_holds(void)
         pyr_array *a;
         pyr_reclaimed gone;
         const char *path = tmp_store("one");
-        OK(pyr_open_with(path, PYR_OPEN_CREATE,
+        OK(pyr_open_with(path, PYR_OPEN_CREATE | PYR_OPEN_NO_UPKEEP,
                          &(pyr_store_options){.durability = PYR_DURABILITY_OS},
                          &store));
         OK(pyr_create(store, "a",

@@ -22,7 +22,7 @@ static pyr_array *array;
 static int
 open_both(unsigned flags)
 {
-    int err = pyr_open(path, flags, &store);
+    int err = pyr_open(path, flags | PYR_OPEN_NO_UPKEEP, &store);
     return err < 0 ? err : pyr_array_open(store, "a", &array);
 }
 
@@ -31,7 +31,7 @@ set_up(void)
 {
     proc_kill_all();
     snprintf(path, sizeof path, "%s", tmp_fresh("lesson"));
-    OK(pyr_open_with(path, PYR_OPEN_CREATE,
+    OK(pyr_open_with(path, PYR_OPEN_CREATE | PYR_OPEN_NO_UPKEEP,
                      &(pyr_store_options){.durability = PYR_DURABILITY_OS,
                                           .lease_ms = LEASE},
                      &store));

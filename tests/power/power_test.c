@@ -127,7 +127,7 @@ reopen(void *arg)
     interpose_seed(u->seed + 12345);
     interpose_skip_syncs(true);
     interpose_trace(u->t, place());
-    int err = pyr_open(store_path(), 0, &store);
+    int err = pyr_open(store_path(), PYR_OPEN_NO_UPKEEP, &store);
     if (err == 0)
         pyr_close(store);
     return err == 0 || err == PYR_ENOTFOUND || err == PYR_EFORMAT ? 0

@@ -87,7 +87,7 @@ more_cells_than_there_are_cannot_be_subtracted(void)
     pyri_summary_init(&many);
     pyri_summary_add(&few, PYR_U8, 0, cells, 2);
     pyri_summary_add(&many, PYR_U8, 0, cells, 3);
-    CHECK(!pyri_summary_subtract(&few, PYR_U8, 0, &many));
+    CHECK(!pyri_summary_subtract(&few, PYR_U8, 0, &many, NULL));
     CHECK(few.count == 2);
 }
 

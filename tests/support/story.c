@@ -171,7 +171,7 @@ story_check(world *w, char *why, size_t room)
     int n = 0, known = 0;
     void *ctx[2] = {w, &known};
     story_close(w);
-    if (pyr_open(w->path, 0, &w->store) < 0)
+    if (pyr_open(w->path, PYR_OPEN_NO_UPKEEP, &w->store) < 0)
         return differs(why, room, "open: %s", pyr_errmsg());
     if (pyr_arrays(w->store, count_name, &n) < 0 ||
         pyr_arrays(w->store, story_see_name, ctx) < 0)

@@ -95,8 +95,9 @@ run_open(world *w)
         pyr_store_options options = {.data = w->dirs,
                                      .lease_ms = w->lease_ms};
         CALL(w, err,
-             pyr_open_with(w->path, w->made ? 0 : PYR_OPEN_CREATE, &options,
-                           &w->store));
+             pyr_open_with(w->path,
+                           PYR_OPEN_NO_UPKEEP | (w->made ? 0 : PYR_OPEN_CREATE),
+                           &options, &w->store));
     }
     if (err == 0)
         w->made = true;

@@ -266,7 +266,7 @@ prepare(world *w, const story_op *op)
     put_in_place(op);
     if (op->flags & STORY_FIRST && strcmp(op->name, "open") == 0)
         return;
-    OK(pyr_open(w->path, 0, &w->store));
+    OK(pyr_open(w->path, PYR_OPEN_NO_UPKEEP, &w->store));
     w->made = true;
     OK(story_warm(w));
 }
@@ -326,7 +326,7 @@ open_again(trial *t)
     story_close(&t->w);
     if (strcmp(t->op->name, "open") == 0)
         return;
-    OK(pyr_open(t->w.path, 0, &t->w.store));
+    OK(pyr_open(t->w.path, PYR_OPEN_NO_UPKEEP, &t->w.store));
     OK(story_warm(&t->w));
 }
 

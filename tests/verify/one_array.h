@@ -26,7 +26,7 @@ shut(void)
 static void
 reopen(void)
 {
-    OK(pyr_open(path, 0, &store));
+    OK(pyr_open(path, PYR_OPEN_NO_UPKEEP, &store));
     OK(pyr_array_open(store, "t", &array));
 }
 

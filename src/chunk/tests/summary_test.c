@@ -530,18 +530,19 @@ remains_good(const pyri_summary *got, pyr_type type, const reference *r)
            measure * 0x1p-40 + DBL_MIN;
 }
 
-/* Cells from..to of n are taken off; returns whether that was possible. */
+/* Take cells from..to of n off, having looked at those after `seen`; could it? */
 static bool
-try_to_subtract(pyr_type type, size_t n, size_t from, size_t to)
+try_after_a_look(pyr_type type, size_t n, size_t from, size_t to, size_t seen)
 {
+    reference r;
     size_t size = pyri_type_size(type);
     uint8_t *cells = room_for_cells();
-    pyri_summary s = {0}, part = {0}, before;
-    reference r;
+    pyri_summary s = {0}, part = {0}, rest = {0}, before;
     pyri_summary_add(&s, type, 0, cells, n);
     pyri_summary_add(&part, type, 0, cells + from * size, to - from);
+    pyri_summary_add(&rest, type, 0, cells + seen * size, n - seen);
     before = s;
-    if (!pyri_summary_subtract(&s, type, 0, &part)) {
+    if (!pyri_summary_subtract(&s, type, 0, &part, seen < n ? &rest : NULL)) {
         CHECK(same_counts(&s, &before) && same_sums(&s, &before));
         return false;
     }
@@ -552,20 +553,29 @@ try_to_subtract(pyr_type type, size_t n, size_t from, size_t to)
     return true;
 }
 
+static bool
+try_to_subtract(pyr_type type, size_t n, size_t from, size_t to)
+{
+    return try_after_a_look(type, n, from, to, n);
+}
+
 static void
 subtracting_is_right_when_it_says_so(void)
 {
     for (pyr_type type = PYR_I8; type <= PYR_F64; type++)
         for (mix m = 0; m < MIXES; m++) {
-            int done = 0;
+            int done = 0, looked = 0;
             for (int k = 0; k < 500; k++) {
                 size_t n = 2 + dice() % 700;
                 size_t from = dice() % (n + 1);
                 size_t to = from + dice() % (n - from + 1);
                 fill_cells(type, m, room_for_cells(), n);
                 done += try_to_subtract(type, n, from, to);
+                fill_cells(type, m, room_for_cells(), n);
+                size_t seen = to + dice() % (n - to + 1);
+                looked += try_after_a_look(type, n, from, to, seen);
             }
-            CHECK(done > 0);
+            CHECK(done > 0 && looked > 0);
             CHECK(m != ALIKE || done == 500);
             CHECK(m != TAME || done < 500);
         }
@@ -616,10 +626,24 @@ the_only_maximum_cannot_be_taken(void)
     pyri_summary_add(&least, PYR_I32, 0, cells, 1);
     pyri_summary_add(&most, PYR_I32, 0, cells + 2, 1);
     pyri_summary_add(&middle, PYR_I32, 0, cells + 1, 1);
-    CHECK(!pyri_summary_subtract(&s, PYR_I32, 0, &least));
-    CHECK(!pyri_summary_subtract(&s, PYR_I32, 0, &most));
-    CHECK(pyri_summary_subtract(&s, PYR_I32, 0, &middle));
+    CHECK(!pyri_summary_subtract(&s, PYR_I32, 0, &least, &middle) &&
+          !pyri_summary_subtract(&s, PYR_I32, 0, &most, NULL));
+    CHECK(pyri_summary_subtract(&s, PYR_I32, 0, &middle, NULL));
     CHECK(s.count == 3 && s.sum_int == 15 && s.squares == 107);
+}
+
+static void
+a_maximum_that_was_seen_elsewhere_can_be_taken(void)
+{
+    const int32_t cells[] = {9, 1, 5, 9, 1, 6};
+    pyri_summary s = {0}, both = {0}, rest = {0};
+    pyri_summary_add(&s, PYR_I32, 0, cells, 6);
+    pyri_summary_add(&both, PYR_I32, 0, cells, 2);
+    pyri_summary_add(&rest, PYR_I32, 0, cells + 2, 2);
+    CHECK(!pyri_summary_subtract(&s, PYR_I32, 0, &both, &rest));
+    pyri_summary_add(&rest, PYR_I32, 0, cells + 4, 1);
+    CHECK(pyri_summary_subtract(&s, PYR_I32, 0, &both, &rest));
+    CHECK(s.count == 4 && s.min == 1 && s.max == 9 && s.sum_int == 21);
 }
 
 static void
@@ -629,9 +653,9 @@ fill_may_be_taken_as_long_as_some_remains(void)
     pyri_summary s = {0}, one = {0};
     pyri_summary_add(&s, PYR_I32, 7, cells, 4);
     pyri_summary_add(&one, PYR_I32, 7, cells, 1);
-    CHECK(pyri_summary_subtract(&s, PYR_I32, 7, &one));
+    CHECK(pyri_summary_subtract(&s, PYR_I32, 7, &one, NULL));
     CHECK(s.count == 3 && s.min == 7 && s.sum_int == 27);
-    CHECK(!pyri_summary_subtract(&s, PYR_I32, 7, &one));
+    CHECK(!pyri_summary_subtract(&s, PYR_I32, 7, &one, NULL));
 }
 
 static void
@@ -642,13 +666,13 @@ nans_may_be_taken(void)
     pyri_summary_add(&s, PYR_F32, 0, cells, 4);
     pyri_summary_add(&nan, PYR_F32, 0, cells + 2, 1);
     pyri_summary_add(&rest, PYR_F32, 0, cells, 2);
-    CHECK(!s.equal && !pyri_summary_subtract(&s, PYR_F32, 0, &rest));
-    CHECK(pyri_summary_subtract(&s, PYR_F32, 0, &nan));
+    CHECK(!s.equal && !pyri_summary_subtract(&s, PYR_F32, 0, &rest, NULL));
+    CHECK(pyri_summary_subtract(&s, PYR_F32, 0, &nan, NULL));
     CHECK(s.equal && s.count == 3 && s.nans == 0 && s.sum == 12);
-    CHECK(pyri_summary_subtract(&s, PYR_F32, 0, &rest));
+    CHECK(pyri_summary_subtract(&s, PYR_F32, 0, &rest, NULL));
     CHECK(s.equal && s.count == 1 && s.sum == 4 && s.squares == 16);
     pyri_summary last = s;
-    CHECK(pyri_summary_subtract(&s, PYR_F32, 0, &last));
+    CHECK(pyri_summary_subtract(&s, PYR_F32, 0, &last, NULL));
     CHECK(s.count == 0 && !s.equal && s.sum == 0);
 }
 
@@ -661,7 +685,7 @@ one_of_several_nans_cannot_be_taken(void)
     pyri_summary_add(&s, PYR_F32, 0, cells, 2);
     pyri_summary_add(&part, PYR_F32, 0, cells, 1);
     CHECK(s.nans == 2 && !s.equal && s.min == cells[0] && s.max == cells[0]);
-    CHECK(!pyri_summary_subtract(&s, PYR_F32, 0, &part));
+    CHECK(!pyri_summary_subtract(&s, PYR_F32, 0, &part, NULL));
 }
 
 /* --- stored form --------------------------------------------------------- */
@@ -767,6 +791,7 @@ TESTS(T(adding_agrees_with_the_reference), T(cells_of_any_address_are_welcome),
       T(an_empty_summary_changes_nothing), T(equal_needs_the_same_bits),
       T(subtracting_is_right_when_it_says_so),
       T(subtracting_refuses_what_it_cannot_tell),
+      T(a_maximum_that_was_seen_elsewhere_can_be_taken),
       T(fill_may_be_taken_as_long_as_some_remains),
       T(a_small_remainder_is_refused), T(the_only_maximum_cannot_be_taken),
       T(nans_may_be_taken),

@@ -566,6 +566,7 @@ local_status(pyri_engine *e, pyr_status *out, pyr_data_dir_fn *each, void *ctx)
 
 const pyri_engine_ops pyri_engine_local = {
     .scheme = "file",
+    .folds_aside = true,
     .open = local_open,
     .close = local_close,
     .begin = local_begin,
