@@ -28,6 +28,7 @@ void
 pyri_chain_reset(pyri_chain *c)
 {
     c->n = 0;
+    c->loose = false;
 }
 
 static int
@@ -53,11 +54,12 @@ pyri_chain_add(pyri_chain *c, const pyri_form *form, const pyri_frag *f)
         return err;
     pyri_link *link = &c->links[c->n++];
     uint64_t clip[PYR_MAX_DIMS];
-    link->frag = *f;
+    pyri_frag_copy(form->ndim, &link->frag, f);
     pyri_form_clip(form, f->version, clip);
     for (int d = 0; d < form->ndim; d++) {
         link->shown.lo[d] = f->box.lo[d];
         link->shown.hi[d] = pyri_min64(f->box.hi[d], clip[d]);
+        c->loose = c->loose || clip[d] < f->box.hi[d];
     }
     return 0;
 }
@@ -170,6 +172,7 @@ pyri_chain_load(pyri_chain *c, const pyri_tree *t, const uint64_t *pos,
     uint64_t prev;
     int err = load_top(c, &l, &node, &after, &prev);
     while (err == 0 && prev && !w.covered) {
+        c->loose = true;
         err = pyri_tree_get(t, prev, 0, pos, &node);
         if (err == 0)
             err = load_top(c, &l, &node, &after, &prev);

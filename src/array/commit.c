@@ -109,7 +109,8 @@ stack(making *m, const pyri_painted *p, pyri_chain *below, pyri_leaf *leaf)
         err = leaf->frags ? 0 : pyri_fail_nomem("the fragments of a chunk");
     }
     for (int i = 0; i < all.n && err == 0; i++)
-        leaf->frags[leaf->n++] = all.links[i].frag;
+        pyri_frag_copy(m->form.ndim, &leaf->frags[leaf->n++],
+                       &all.links[i].frag);
     if (err == 0)
         pyri_stash_mark(m->d, leaf->frags, leaf->n);
     pyri_chain_fini(&all);
@@ -219,14 +220,19 @@ leaf_on_base(making *m, const pyri_painted *p, uint64_t base,
         own->known = p->known;
         own->summary = p->after;
         as_of = m->d->seen;
+        if (p->regions)
+            leaf->regions = *p->regions;
     } else {
         err = pyri_sum_after(m->d->array, &m->base.tree, p,
-                             base ? &node : NULL, &own->known, &own->summary);
+                             base ? &node : NULL, leaf);
     }
     pyri_grid_domain(&m->grid, 0, p->pos, &domain);
+    uint64_t cells = own->summary.count;
     own->known = err == 0 && own->known &&
                  pyri_summary_now(&m->form, s->type, s->fill, as_of, &domain,
                                   &own->summary);
+    if (own->summary.count != cells)
+        leaf->regions.n = 0; /* cells were added */
     own->digested = about.digested;
     own->digest = about.digest;
     if (err == 0 && p->n)

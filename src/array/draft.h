@@ -5,7 +5,8 @@
  *
  *     plan.c     which chunks the cells fall into
  *     paint.c    the cells of a chunk become fragments, stored at once
- *     prepare.c  fold chains that have grown long; what chunks will sum up to
+ *     prepare.c  fold chains that have grown long
+ *     sum.c      what chunks will sum up to
  *     sheets.c   regions of one value, which are no chunks' fragments
  *     tickets.c  what a version in flight says to those above it
  *     commit.c  take a version, build its nodes, complete it, wait for it;
@@ -32,6 +33,7 @@ typedef struct pyri_painted {
     bool digested;
     bool known;          /* `after` is there */
     pyri_summary after;  /* of the chunk with this write on top */
+    pyri_regions *regions; /* likewise; NULL: nothing is known; heap */
     pyri_frag *floor;    /* the chunk as of the snapshot seen, maybe folded;
                             heap */
     int nfloor;
@@ -134,18 +136,20 @@ void pyri_stash_settle(pyri_draft *d, bool published);
 
 int pyri_prepare(pyri_draft *d);
 
+/* --- sum.c --------------------------------------------------------------- */
+
 /* The cells of the box in a chunk, summed up by reading them. */
 int pyri_sum_cells(pyri_fetcher *f, const pyri_chain *chain,
                    const pyri_box *box, pyri_summary *s);
 
 /*
  * What a chunk sums up to with `p` on top of what the tree's snapshot has
- * there: the leaf `node`, or fill (NULL). *known is false if it was too dear
- * to find out.
+ * there, the leaf `node` or fill (NULL): goes into the new leaf, unless it was
+ * too dear to find out.
  */
 int pyri_sum_after(const pyri_array *a, const pyri_tree *t,
-                   const pyri_painted *p, const pyri_node *node, bool *known,
-                   pyri_summary *after);
+                   const pyri_painted *p, const pyri_node *node,
+                   pyri_leaf *leaf);
 
 /* --- sheets.c ------------------------------------------------------------ */
 

@@ -136,9 +136,11 @@ write_carrier(writing *w, pyri_carrier *c)
     pyri_opened o;
     pyri_chain chain = {0};
     pyri_leaf leaf = {.prev = 0};
+    pyri_box domain;
     int err = pyri_carrier_open(x, c, &o);
     if (err < 0)
         return err;
+    pyri_grid_domain(&x->t->snap.grid, 0, x->pos, &domain);
     err = pyri_chain_load(&chain, &o.s.tree, x->pos, &o.node, NULL, 0);
     if (err == 0)
         err = rewrite(x, &chain, &leaf, &c->changed);
@@ -149,6 +151,9 @@ write_carrier(writing *w, pyri_carrier *c)
         err = pyri_held_note(&w->were, o.held.frags, o.held.n);
     if (err == 0 && c->changed &&
         (err = pyri_node_about(&o.node, x->a->schema.type, &leaf.about)) == 0 &&
+        (err = pyri_leaf_regions(&o.node, x->a->schema.type,
+                                 x->t->snap.grid.ndim, &domain,
+                                 &leaf.regions)) == 0 &&
         (err = add_node(x, c->name, &leaf)) == 0 &&
         (err = note_leaf(&w->are, c->name)) == 0) {
         x->p->saved += (int64_t)o.node.size -

@@ -467,6 +467,7 @@ fini_painted(pyri_painted *p)
 {
     free(p->frags);
     free(p->floor);
+    free(p->regions);
 }
 
 void

@@ -13,13 +13,9 @@
  * is, only a fold of all links can be used (commit.c); so a chunk in which
  * writers are always at work is folded whole when it has FOLD_ALL of them.
  *
- * Summing up. What the chunk sums up to with the new cells on top: from what
- * it summed up to before, less the cells that are hidden now, where that can
- * be said; else from all its cells, or, if only its least or greatest cell is
- * in doubt, from as many as it takes to find another like it. When they have to
- * be read, FOLD_SOON links are enough to fold them.
+ * Summing up. What the chunk sums up to with the new cells on top: sum.c.
  */
-#include "array/draft.h"
+#include "array/sum.h"
 
 #include "base/checked.h"
 #include "base/pool.h"
@@ -30,18 +26,14 @@
 #include <string.h>
 
 enum {
-    FOLD_SOON = 32,
     FOLD_MIN = 64,
     FOLD_MAX = 96,
     FOLD_ALL = 128,
     FOLD_GAIN = 4,
     FOLD_LARGE = 64 << 20, /* bytes: chunks beyond this are left alone */
     ALONE = 1 << 20,       /* bytes that are not worth waking a worker */
-    SOME = 8,              /* one part in so many is looked at first */
     FEW = 16               /* chunks that are looked for together */
 };
-
-/* --- summing up ---------------------------------------------------------- */
 
 static uint64_t
 bytes_of(const pyri_array *a, const pyri_box *box)
@@ -52,185 +44,15 @@ bytes_of(const pyri_array *a, const pyri_box *box)
                : UINT64_MAX;
 }
 
-int
-pyri_sum_cells(pyri_fetcher *f, const pyri_chain *chain, const pyri_box *box,
-               pyri_summary *s)
-{
-    pyri_fetch job = {
-        .links = chain->links, .n = chain->n, .box = *box, .sum = s};
-    return pyri_fetch_run(f, &job, 1);
-}
-
-/* What is to be summed up: the cells of a chunk that are shown, with `p` on
- * top of the old ones. */
-typedef struct change {
-    pyri_fetcher *f;
-    const pyri_tree *t;
-    const pyri_painted *p;
-    const pyri_chain *old;
-    pyri_box shown;
-    bool doubted;                 /* all is known but whether its least and */
-    pyri_summary before, hidden;  /* greatest cell are still there */
-} change;
-
-/* False if it is too dear, or if a shrink has come in between. */
-static bool
-can_sum(change *c)
-{
-    const pyri_array *a = c->f->array;
-    if (!pyri_grid_shown(c->t->grid, 0, c->p->pos, &c->shown) ||
-        bytes_of(a, &c->shown) > FOLD_LARGE)
-        return false;
-    for (int i = 0; i < c->p->n; i++)
-        if (!pyri_box_contains(a->schema.ndim, &c->shown, &c->p->frags[i].box))
-            return false;
-    return true;
-}
-
-static bool
-is_plain(const pyri_painted *p)
-{
-    return p->n == 1 && !p->frags[0].masked;
-}
-
-/* One plain box on top: take what it hides off, add what it brings. */
-static int
-sum_difference(change *c, const pyri_about *about, bool *known,
-               pyri_summary *after)
-{
-    const pyri_schema *s = &c->f->array->schema;
-    const pyri_painted *p = c->p;
-    pyri_box domain;
-    pyri_summary hidden;
-    int err = 0;
-    *known = false;
-    *after = about->summary;
-    pyri_grid_domain(c->t->grid, 0, p->pos, &domain);
-    if (!is_plain(p) || !about->known ||
-        !pyri_summary_now(c->t->form, s->type, s->fill, about->label, &domain,
-                          after))
-        return 0;
-    pyri_summary_init(&hidden);
-    if (after->equal)
-        pyri_summary_add_same(&hidden, s->type, s->fill, after->min,
-                              pyri_box_cells(s->ndim, &p->frags[0].box));
-    else
-        err = pyri_sum_cells(c->f, c->old, &p->frags[0].box, &hidden);
-    if (err < 0)
-        return err;
-    *known = pyri_summary_subtract(after, s->type, s->fill, &hidden, NULL);
-    if (*known) {
-        pyri_summary_merge(after, s->type, &p->own);
-    } else {
-        pyri_summary trial = *after;
-        c->before = *after;
-        c->hidden = hidden;
-        c->doubted = pyri_summary_subtract(&trial, s->type, s->fill, &hidden,
-                                           &c->before);
-    }
-    return 0;
-}
-
-/* Several boxes, or a masked one: read the chunk as it will be. */
-static int
-sum_all(change *c, pyri_summary *after)
-{
-    pyri_chain chain = {0};
-    int err = 0;
-    for (int i = 0; i < c->p->n && err == 0; i++) {
-        pyri_frag frag = c->p->frags[i];
-        frag.version = UINT64_MAX; /* newer than any cut */
-        err = pyri_chain_add(&chain, c->t->form, &frag);
-    }
-    for (int i = 0; i < c->old->n && err == 0; i++)
-        err = pyri_chain_add(&chain, c->t->form, &c->old->links[i].frag);
-    if (err == 0)
-        err = pyri_sum_cells(c->f, &chain, &c->shown, after);
-    pyri_chain_fini(&chain);
-    return err;
-}
-
-/* If a least or greatest cell is hidden, there are often others like it (cells
- * of images that are black or white): a look at some of the rest will tell. */
-static int
-look_for_others(change *c, pyri_box *rest, pyri_summary *after, bool *enough)
-{
-    const pyri_schema *s = &c->f->array->schema;
-    pyri_box some = *rest;
-    int axis = 0;
-    *enough = false;
-    while (axis < s->ndim && rest->hi[axis] - rest->lo[axis] < SOME)
-        axis++;
-    if (!c->doubted || axis == s->ndim)
-        return 0;
-    some.hi[axis] -= (some.hi[axis] - some.lo[axis]) / SOME * (SOME - 1);
-    rest->lo[axis] = some.hi[axis];
-    int err = pyri_sum_cells(c->f, c->old, &some, after);
-    if (err == 0 && pyri_summary_subtract(&c->before, s->type, s->fill,
-                                          &c->hidden, after)) {
-        *after = c->before;
-        *enough = true;
-    }
-    return err;
-}
-
-/* Read the chunk: all but the new cells, if they are one box. */
-static int
-sum_chunk(change *c, pyri_summary *after)
-{
-    const pyri_schema *s = &c->f->array->schema;
-    pyri_box rest[2 * PYR_MAX_DIMS];
-    bool enough = false;
-    int n, err = 0;
-    pyri_summary_init(after);
-    if (!is_plain(c->p))
-        return sum_all(c, after);
-    n = pyri_box_subtract(s->ndim, &c->shown, &c->p->frags[0].box, rest);
-    if (n > 0)
-        err = look_for_others(c, &rest[0], after, &enough);
-    for (int i = 0; i < n && err == 0 && !enough; i++)
-        err = pyri_sum_cells(c->f, c->old, &rest[i], after);
-    pyri_summary_merge(after, s->type, &c->p->own);
-    return err;
-}
-
-int
-pyri_sum_after(const pyri_array *a, const pyri_tree *t, const pyri_painted *p,
-               const pyri_node *node, bool *known, pyri_summary *after)
-{
-    pyri_fetcher f = {.array = (pyri_array *)(uintptr_t)a,
-                      .reader = t->reader};
-    pyri_chain old = {0};
-    change c = {.f = &f, .t = t, .p = p, .old = &old};
-    pyri_about about = {.label = UINT64_MAX, .known = true};
-    int err = 0;
-    pyri_summary_init(&about.summary);
-    *known = false;
-    if (!can_sum(&c))
-        return 0;
-    if (node && (err = pyri_node_about(node, t->type, &about)) == 0)
-        err = pyri_chain_load(&old, t, p->pos, node, NULL, 0);
-    if (err == 0)
-        err = sum_difference(&c, &about, known, after);
-    if (err == 0 && !*known) {
-        err = sum_chunk(&c, after);
-        *known = err == 0;
-    }
-    pyri_fetcher_fini(&f);
-    pyri_chain_fini(&old);
-    return err;
-}
-
 /* --- folding ------------------------------------------------------------- */
 
-/* How many of the newest links to fold, if there are `least`; 0: leave them. */
+/* How many of the newest links to fold; 0: leave them. */
 static int
-worth_folding(const pyri_array *a, const pyri_chain *c, int least,
-              pyri_box *bounds)
+worth_folding(const pyri_array *a, const pyri_chain *c, pyri_box *bounds)
 {
     int ndim = a->schema.ndim, m = 0;
     uint64_t held = 0;
-    if (c->n < least)
+    if (c->n < FOLD_MIN)
         return 0;
     *bounds = (pyri_box){.lo = {0}};
     for (; m < c->n; m++) {
@@ -244,7 +66,7 @@ worth_folding(const pyri_array *a, const pyri_chain *c, int least,
         for (; m < c->n; m++)
             pyri_box_cover(ndim, bounds, &c->links[m].shown);
     uint64_t cost = bytes_of(a, bounds);
-    bool pays = m >= least - 1 && cost / FOLD_GAIN <= held;
+    bool pays = m >= FOLD_MIN - 1 && cost / FOLD_GAIN <= held;
     if (m < 2 || cost > FOLD_LARGE || (!pays && c->n < FOLD_MAX))
         return 0;
     return m;
@@ -253,12 +75,13 @@ worth_folding(const pyri_array *a, const pyri_chain *c, int least,
 /* The cells to fold are in memory now: if they are all that is shown, sum up
  * those that the new ones do not hide. */
 static void
-sum_folded(const change *c, const pyri_box *bounds, pyri_mem mem,
+sum_folded(const pyri_change *c, const pyri_box *bounds, pyri_mem mem,
            pyri_painted *p)
 {
     const pyri_schema *s = &c->f->array->schema;
     pyri_box rest[2 * PYR_MAX_DIMS];
-    if (!is_plain(p) || !pyri_box_contains(s->ndim, bounds, &c->shown))
+    if (!pyri_change_is_plain(c) ||
+        !pyri_box_contains(s->ndim, bounds, &c->shown))
         return;
     int n = pyri_box_subtract(s->ndim, &c->shown, &p->frags[0].box, rest);
     p->after = p->own;
@@ -270,7 +93,7 @@ sum_folded(const change *c, const pyri_box *bounds, pyri_mem mem,
 }
 
 static int
-write_fold(pyri_draft *d, const change *c, const pyri_box *bounds,
+write_fold(pyri_draft *d, const pyri_change *c, const pyri_box *bounds,
            bool summable, pyri_painted *p)
 {
     const pyri_array *a = d->array;
@@ -286,7 +109,7 @@ write_fold(pyri_draft *d, const change *c, const pyri_box *bounds,
     pyri_fetch job = {
         .links = c->old->links, .n = c->old->n, .box = *bounds, .to = mem};
     int err = pyri_fetch_run(c->f, &job, 1);
-    if (err == 0 && summable)
+    if (err == 0 && summable && !p->known)
         sum_folded(c, bounds, mem, p);
     pyri_summary_init(&unused);
     bool alike = err == 0 && memcmp(cells, cells + cell, size - cell) == 0;
@@ -300,25 +123,21 @@ write_fold(pyri_draft *d, const change *c, const pyri_box *bounds,
     return err;
 }
 
-/*
- * Keep the chain for the leaf to come, folded if that is worth it. A chunk
- * that has to be read in any case, as what it sums up to is not known
- * otherwise, is folded sooner.
- */
+/* Keep the chain for the leaf to come, folded if that is worth it. */
 static int
-keep_or_fold(pyri_draft *d, const change *c, bool summable, pyri_painted *p)
+keep_or_fold(pyri_draft *d, const pyri_change *c, bool summable,
+             pyri_painted *p)
 {
     const pyri_chain *old = c->old;
     pyri_box bounds;
-    bool sooner = summable && is_plain(p) && !p->known;
-    int m = worth_folding(d->array, old, sooner ? FOLD_SOON : FOLD_MIN,
-                          &bounds);
+    int m = worth_folding(d->array, old, &bounds);
     int folds = m > 0, n = old->n - m + folds;
     p->floor = pyri_sys_malloc(((size_t)n + 1) * sizeof *p->floor);
     if (!p->floor)
         return pyri_fail_nomem("the fragments of a chunk");
     for (int i = folds; i < n; i++)
-        p->floor[i] = old->links[m + i - folds].frag;
+        pyri_frag_copy(d->array->schema.ndim, &p->floor[i],
+                       &old->links[m + i - folds].frag);
     p->nfloor = n;
     int err = folds ? write_fold(d, c, &bounds, summable, p) : 0;
     p->folded = folds && err == 0;
@@ -335,34 +154,54 @@ typedef struct looker {
 } looker;
 
 static int
+keep_regions(const pyri_regions *r, pyri_painted *p)
+{
+    if (r->n == 0)
+        return 0;
+    p->regions = pyri_sys_malloc(sizeof *p->regions);
+    if (!p->regions)
+        return pyri_fail_nomem("what is known of a chunk");
+    *p->regions = *r;
+    return 0;
+}
+
+static int
 look_at(const looker *l, pyri_painted *p, const pyri_hit *hit)
 {
     pyri_fetcher f = {.array = l->d->array, .reader = l->t->reader};
     pyri_chain chain = {0};
-    change c = {.f = &f, .t = l->t, .p = p, .old = &chain};
+    pyri_change c = {.f = &f, .t = l->t, .p = p, .old = &chain};
     pyri_about about = {.label = UINT64_MAX, .known = true};
     int err = 0;
     if (!hit->leaf && hit->bits != l->t->fill)
         return 0; /* the value stands above the leaf: leave it to commit.c */
     pyri_summary_init(&about.summary);
-    bool summable = can_sum(&c);
+    bool summable = pyri_change_begin(&c);
     if (hit->leaf) {
         p->below = hit->node.label;
         err = pyri_node_about(&hit->node, l->t->type, &about);
         p->digested = about.digested;
         p->digest = about.digest;
         if (err == 0)
+            err = pyri_leaf_regions(&hit->node, l->t->type, l->t->grid->ndim,
+                                    &c.chunk, &c.regions);
+        if (err == 0)
             err = pyri_chain_load(&chain, l->t, p->pos, &hit->node, NULL, 0);
-        pyri_chain_prune(&chain, l->t->grid->ndim);
+        if (chain.loose)
+            pyri_chain_prune(&chain, l->t->grid->ndim);
     }
     if (err == 0 && summable)
-        err = sum_difference(&c, &about, &p->known, &p->after);
+        err = pyri_sum_difference(&c, &about, &p->known, &p->after);
+    bool by_difference = p->known;
     if (err == 0 && hit->leaf)
         err = keep_or_fold(l->d, &c, summable, p);
     if (err == 0 && summable && !p->known) {
-        err = sum_chunk(&c, &p->after);
+        err = pyri_sum_chunk(&c, &p->after);
         p->known = err == 0;
+        by_difference = true;
     }
+    if (err == 0 && by_difference)
+        err = keep_regions(&c.regions, p);
     p->prepared = err == 0;
     pyri_fetcher_fini(&f);
     pyri_chain_fini(&chain);

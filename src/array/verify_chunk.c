@@ -190,9 +190,10 @@ check_frag(lane *l, const pyri_leaf_job *job, const pyri_frag *f,
 
 /* --- cells and summary --------------------------------------------------- */
 
+/* `wrong`: what was found to be wrong already, or NULL. */
 static int
 compare(lane *l, pyri_leaf_job *job, const pyri_box *shown,
-        const pyri_summary *cells)
+        const pyri_summary *cells, const char *wrong)
 {
     const pyri_view *view = job->view;
     const pyri_tree *t = &view->snap.tree;
@@ -209,6 +210,8 @@ compare(lane *l, pyri_leaf_job *job, const pyri_box *shown,
                           &now))
         return 0; /* of cells that are not all shown any more */
     const char *what = pyri_summary_differs(t->type, &now, cells);
+    if (!what && now.count == about.summary.count)
+        what = wrong; /* regions are of the cells that were there then */
     if (!what)
         return 0;
     if (l->loud && l->v->repairing && about.label == view->snap.label) {
@@ -225,10 +228,41 @@ compare(lane *l, pyri_leaf_job *job, const pyri_box *shown,
     return found(l, job, shown);
 }
 
+static int
+sum_box(lane *l, const pyri_box *box, pyri_summary *sum)
+{
+    pyri_fetch fetch = {
+        .links = l->chain.links, .n = l->chain.n, .box = *box, .sum = sum};
+    pyri_summary_init(sum);
+    return pyri_fetch_run(&l->fetcher, &fetch, 1);
+}
+
+/* Region by region; *wrong tells what the leaf says of one that is not so. */
+static int
+sum_regions(lane *l, const pyri_leaf_job *job, const pyri_box *shown,
+            const pyri_regions *r, pyri_summary *sum, const char **wrong)
+{
+    const pyri_tree *t = &job->view->snap.tree;
+    pyri_box domain, region, part;
+    pyri_summary cells;
+    int err = 0;
+    pyri_grid_domain(t->grid, 0, job->pos, &domain);
+    for (int i = 0; i < r->n && err == 0; i++) {
+        pyri_region_box(t->grid->ndim, &domain, i, &region);
+        pyri_summary_init(&cells);
+        if (pyri_box_intersect(t->grid->ndim, &region, shown, &part))
+            err = sum_box(l, &part, &cells);
+        if (!*wrong && err == 0)
+            *wrong = pyri_region_differs(r, i, t->type, &cells);
+        pyri_summary_merge(sum, t->type, &cells);
+    }
+    return err;
+}
+
 /* Sum up the chunk as the snapshot shows it, from all its fragments. */
 static int
 sum_chunk(lane *l, const pyri_leaf_job *job, const pyri_box *shown,
-          pyri_summary *sum)
+          const pyri_regions *r, pyri_summary *sum, const char **wrong)
 {
     pyri_tree t = job->view->snap.tree;
     t.reader = l->reader;
@@ -239,9 +273,8 @@ sum_chunk(lane *l, const pyri_leaf_job *job, const pyri_box *shown,
     int err = pyri_chain_load(&l->chain, &t, job->pos, &job->node, NULL, 0);
     if (err < 0)
         return err;
-    pyri_fetch fetch = {
-        .links = l->chain.links, .n = l->chain.n, .box = *shown, .sum = sum};
-    return pyri_fetch_run(&l->fetcher, &fetch, 1);
+    return r->n ? sum_regions(l, job, shown, r, sum, wrong)
+                : sum_box(l, shown, sum);
 }
 
 /* Are the cells of this fragment, and no others, what is shown? */
@@ -298,11 +331,16 @@ check_leaf(lane *l, pyri_leaf_job *job)
     if (!l->v->deep || !some || job->suspect || l->v->forgotten)
         return 0;
     pyri_about about;
-    err = pyri_node_about(&job->node, job->view->snap.tree.type, &about);
-    if (err == 0 && about.known && !summed)
-        err = sum_chunk(l, job, &shown, &sum);
+    pyri_regions regions = {0};
+    const char *odd = NULL;
+    pyr_type type = job->view->snap.tree.type;
+    err = pyri_node_about(&job->node, type, &about);
     if (err == 0 && about.known)
-        err = compare(l, job, &shown, &sum);
+        err = pyri_leaf_regions(&job->node, type, g->ndim, &domain, &regions);
+    if (err == 0 && about.known && (!summed || regions.n))
+        err = sum_chunk(l, job, &shown, &regions, &sum, &odd);
+    if (err == 0 && about.known)
+        err = compare(l, job, &shown, &sum, odd);
     return after(l, job, &shown, err);
 }
 

@@ -33,6 +33,11 @@ typedef struct pyri_summary {
 
 enum { PYRI_SUMMARY_BYTES = 72 }; /* stored size; layout in summary.c */
 
+/* A number whose order is that of the cells, of as many bits as they have; -0.0
+ * is below +0.0. And back. */
+uint64_t pyri_cell_order(pyr_type type, uint64_t bits);
+uint64_t pyri_cell_of_order(pyr_type type, uint64_t order);
+
 /* Of no cells: the start of a merge. */
 void pyri_summary_init(pyri_summary *s);
 /* Add n cells that stand one after the other. Vectorised; fast enough to run
@@ -48,8 +53,8 @@ void pyri_summary_merge(pyri_summary *s, pyr_type type,
 /* *s becomes the summary of its cells without those of `part`, if that can be
  * said without looking at them: false, and *s unchanged, if the part may hold
  * the only minimum or maximum, if a real sum would lose its accuracy, or if it
- * cannot be a part. `rest` sums up some of the cells that remain: minimum or
- * maximum may be among them. NULL: nobody has looked. */
+ * cannot be a part. `rest` has the minimum and maximum of what remains. NULL:
+ * nobody has looked. */
 bool pyri_summary_subtract(pyri_summary *s, pyr_type type, uint64_t fill,
                            const pyri_summary *part, const pyri_summary *rest);
 /* NULL if both can be of the same cells, put together in any order; else what

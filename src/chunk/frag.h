@@ -46,6 +46,24 @@ typedef struct pyri_frag {
     pyri_digest cells;/* of mask and cells, however they are stored */
 } pyri_frag;
 
+/* As much of it as there are axes: chains are copied at every commit, and boxes
+ * have room for 16. */
+static inline void
+pyri_frag_copy(int ndim, pyri_frag *to, const pyri_frag *from)
+{
+    to->version = from->version;
+    to->kind = from->kind;
+    to->masked = from->masked;
+    to->fold = from->fold;
+    pyri_box_copy(ndim, &to->box, &from->box);
+    to->bits = from->bits;
+    to->ref[0] = from->ref[0];
+    to->ref[1] = from->ref[1];
+    to->stored = from->stored;
+    to->check = from->check;
+    to->cells = from->cells;
+}
+
 /* --- packing ------------------------------------------------------------- */
 
 /* What all fragments of an array have in common. */

@@ -48,14 +48,22 @@ sign_bit(pyr_type type)
     return (uint64_t)1 << (8 * pyri_type_size(type) - 1);
 }
 
-/* A number whose order is that of the cells; -0.0 is below +0.0. */
-static uint64_t
-order_of(pyr_type type, uint64_t bits)
+uint64_t
+pyri_cell_order(pyr_type type, uint64_t bits)
 {
     uint64_t sign = sign_bit(type);
     if (pyri_type_is_float(type))
         return bits & sign ? ~bits & (2 * sign - 1) : bits | sign;
     return pyri_type_is_signed(type) ? bits ^ sign : bits;
+}
+
+uint64_t
+pyri_cell_of_order(pyr_type type, uint64_t order)
+{
+    uint64_t sign = sign_bit(type);
+    if (pyri_type_is_float(type))
+        return order & sign ? order ^ sign : ~order & (2 * sign - 1);
+    return pyri_type_is_signed(type) ? order ^ sign : order;
 }
 
 static bool
@@ -153,9 +161,9 @@ merge_range(pyri_summary *s, pyr_type type, const pyri_summary *other)
     if (!has_numbers(other))
         return;
     bool first = !has_numbers(s);
-    if (first || order_of(type, other->min) < order_of(type, s->min))
+    if (first || pyri_cell_order(type, other->min) < pyri_cell_order(type, s->min))
         s->min = other->min;
-    if (first || order_of(type, other->max) > order_of(type, s->max))
+    if (first || pyri_cell_order(type, other->max) > pyri_cell_order(type, s->max))
         s->max = other->max;
 }
 
@@ -217,13 +225,14 @@ can_subtract(const pyri_summary *s, pyr_type type, uint64_t fill,
     bool fill_remains =
         s->count - s->not_fill > part->count - part->not_fill;
     bool looked = rest && has_numbers(rest);
-    bool min_remains = order_of(type, part->min) > order_of(type, s->min) ||
-                       (fill_remains && s->min == fill) ||
-                       (looked && s->min == rest->min);
-    bool max_remains = order_of(type, part->max) < order_of(type, s->max) ||
-                       (fill_remains && s->max == fill) ||
-                       (looked && s->max == rest->max);
-    return min_remains && max_remains && stays_accurate(s, type, part);
+    bool min_remains =
+        pyri_cell_order(type, part->min) > pyri_cell_order(type, s->min) ||
+        (fill_remains && s->min == fill);
+    bool max_remains =
+        pyri_cell_order(type, part->max) < pyri_cell_order(type, s->max) ||
+        (fill_remains && s->max == fill);
+    return (looked || (min_remains && max_remains)) &&
+           stays_accurate(s, type, part);
 }
 
 bool
@@ -250,6 +259,10 @@ pyri_summary_subtract(pyri_summary *s, pyr_type type, uint64_t fill,
         if (pyri_type_is_float(type) && has_numbers(part))
             pyri_sum_add(&s->sum, &s->sum_lost, -part->sum, -part->sum_lost);
         s->squares -= part->squares;
+        if (rest && has_numbers(part)) {
+            s->min = rest->min;
+            s->max = rest->max;
+        }
         s->equal = s->nans == 0 && s->min == s->max;
     } else {
         return false;
@@ -358,7 +371,7 @@ contradiction(const pyri_summary *s, pyr_type type)
     if (is_nan(type, s->min) != !has_numbers(s) ||
         is_nan(type, s->max) != !has_numbers(s))
         return "NaNs at odds with their count";
-    if (order_of(type, s->min) > order_of(type, s->max))
+    if (pyri_cell_order(type, s->min) > pyri_cell_order(type, s->max))
         return "minimum above maximum";
     if (!has_numbers(s) && s->min != s->max)
         return "two first cells";

@@ -115,6 +115,8 @@ pyri_node_amend(pyri_bytes key, uint8_t *bytes, size_t size, pyr_type type,
                NODE_ENTRY * (size_t)__builtin_popcount(before);
         at = bits + 32;
     }
+    if (node.level == 0)
+        pyri_store16(bytes + NODE_TAIL, 0); /* of what was wrong */
     *bits |= 1;
     pyri_summary_encode(s, type, at);
     pyri_node_seal(key, bytes, size);

@@ -15,6 +15,9 @@
  *          of a same one: 8 bits of the cell
  *          of others: 16 name of the blob, 8 bytes of payload, 8 XXH3 of the
  *          blob's head
+ *  and, if the head says so (in the two bytes at 14), in its last bytes what is
+ *  known of the regions of the chunk (chunk/regions.c), of those cells that the
+ *  summary is of
  *
  * All of them are of one size, or of two, so that those which a reader has no
  * use for are stepped over.
@@ -53,15 +56,36 @@ void
 pyri_leaf_encode(pyri_bytes key, const pyri_leaf *l, pyr_type type, int ndim,
                  const pyri_box *chunk, pyri_buf *out)
 {
+    uint8_t regions[PYRI_REGIONS_BYTES];
     size_t start = out->size;
+    size_t tail = l->about.known ? pyri_regions_encode(&l->regions, type, regions)
+                                 : 0;
     if (!pyri_node_begin(&l->about, type, 0, 0, NODE_HEAD, out))
         return;
     pyri_buf_varint(out, l->prev);
     pyri_buf_varint(out, (uint64_t)l->n);
     for (int i = 0; i < l->n; i++)
         pyri_frag_encode(&l->frags[i], ndim, chunk, out);
-    if (!out->failed)
-        pyri_node_seal(key, out->data + start, out->size - start);
+    pyri_buf_add(out, regions, tail);
+    if (out->failed)
+        return;
+    pyri_store16(out->data + start + NODE_TAIL, (uint16_t)tail);
+    pyri_node_seal(key, out->data + start, out->size - start);
+}
+
+int
+pyri_leaf_regions(const pyri_node *node, pyr_type type, int ndim,
+                  const pyri_box *chunk, pyri_regions *out)
+{
+    size_t tail = pyri_load16(node->bytes + NODE_TAIL);
+    *out = (pyri_regions){0};
+    if (tail == 0)
+        return 0;
+    if (tail > node->size - NODE_HEAD)
+        return pyri_fail(PYR_ECORRUPT, "a leaf of the tree is damaged");
+    return pyri_regions_decode(
+        out, type, pyri_regions_of(ndim, chunk),
+        (pyri_bytes){node->bytes + node->size - tail, tail});
 }
 
 int
@@ -70,7 +94,11 @@ pyri_leaf_begin(const pyri_node *node, int ndim, const pyri_box *chunk,
 {
     if (node->level != 0)
         return pyri_fail(PYR_ECORRUPT, "a node of the tree is no leaf");
-    w->at = pyri_cursor_of(node->bytes + NODE_HEAD, node->size - NODE_HEAD);
+    size_t tail = pyri_load16(node->bytes + NODE_TAIL);
+    if (tail > node->size - NODE_HEAD)
+        return pyri_fail(PYR_ECORRUPT, "a leaf of the tree is damaged");
+    w->at = pyri_cursor_of(node->bytes + NODE_HEAD,
+                           node->size - NODE_HEAD - tail);
     w->ndim = ndim;
     for (int d = 0; d < ndim; d++) {
         w->chunk.lo[d] = chunk->lo[d];

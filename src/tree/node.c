@@ -8,7 +8,7 @@
  *   10     1  level
  *   11     1  bits: 1 summary is there, 2 digest is there
  *   12     2  bitmap of the children that are there (of a leaf: 0)
- *   14     2  0
+ *   14     2  of a leaf: bytes at its end that tell of regions; else 0
  *   16     8  label
  *   24    16  digest: XXH3 (128 bits) over slot and digest of each child
  *   40    72  summary, see chunk/summary.c

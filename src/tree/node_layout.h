@@ -10,6 +10,7 @@ enum {
     NODE_INNER = 1,
     NODE_LEAF = 2,
     NODE_HEAD = 120,
+    NODE_TAIL = 14, /* of a leaf: how many of its last bytes are of regions */
     NODE_ENTRY = 104,
     NODE_PLAIN = 1, /* format */
     NODE_FLATS = 2  /* format, of nodes with flat children */

@@ -12,6 +12,7 @@
 #define PYRI_TREE_TREE_H
 
 #include "chunk/frag.h"
+#include "chunk/regions.h"
 #include "engine/engine.h"
 #include "nd/nd.h"
 #include "version/version.h"
@@ -156,6 +157,7 @@ typedef struct pyri_leaf {
     uint64_t prev; /* label; 0: none */
     pyri_frag *frags;
     int n;
+    pyri_regions regions; /* of the cells that the summary is of */
 } pyri_leaf; /* end with pyri_leaf_fini() */
 
 void pyri_leaf_fini(pyri_leaf *l);
@@ -169,6 +171,9 @@ typedef struct pyri_leaf_walk {
     uint64_t left; /* fragments still to come */
 } pyri_leaf_walk;
 
+/* What it knows of the regions of its chunk: often nothing. */
+int pyri_leaf_regions(const pyri_node *node, pyr_type type, int ndim,
+                      const pyri_box *chunk, pyri_regions *out);
 /* `chunk` is the domain of the leaf. */
 int pyri_leaf_begin(const pyri_node *node, int ndim, const pyri_box *chunk,
                     pyri_leaf_walk *w);

@@ -134,6 +134,9 @@ read_leaf(const subject *s, const pyri_node *node, pyri_leaf *leaf)
     pyri_leaf_walk walk;
     int room = 0, err = pyri_node_about(node, s->type, &leaf->about);
     if (err == 0)
+        err = pyri_leaf_regions(node, s->type, s->ndim, &s->chunk,
+                                &leaf->regions);
+    if (err == 0)
         err = pyri_leaf_begin(node, s->ndim, &s->chunk, &walk);
     if (err < 0) {
         must_refuse(err);

@@ -1,0 +1,250 @@
+/*
+ * array/sum.c - what a chunk sums up to with new cells on top.
+ *
+ * From what it summed up to before, less the cells that are hidden now, which
+ * are read for it; else from all its cells. If only the least or greatest cell
+ * is in doubt, as it may be one of the hidden ones, the leaf may know in which
+ * part of the chunk the next one is (chunk/regions.h), and that part is read.
+ * If it does not, the chunk is read part by part, and the leaf to come will
+ * know.
+ */
+#include "array/sum.h"
+
+#include "base/checked.h"
+
+#include <string.h>
+
+enum {
+    SUM_LARGE = 64 << 20,     /* bytes: chunks beyond this are left alone */
+    REGIONS_WORTH = 64 << 10  /* bytes; below, all is read as soon as a part */
+};
+
+static uint64_t
+bytes_of(const pyri_array *a, const pyri_box *box)
+{
+    uint64_t bytes, cells = pyri_box_cells(a->schema.ndim, box);
+    return pyri_mul64(cells, pyri_type_size(a->schema.type), &bytes)
+               ? bytes
+               : UINT64_MAX;
+}
+
+int
+pyri_sum_cells(pyri_fetcher *f, const pyri_chain *chain, const pyri_box *box,
+               pyri_summary *s)
+{
+    pyri_fetch job = {
+        .links = chain->links, .n = chain->n, .box = *box, .sum = s};
+    return pyri_fetch_run(f, &job, 1);
+}
+
+bool
+pyri_change_begin(pyri_change *c)
+{
+    const pyri_array *a = c->f->array;
+    pyri_grid_domain(c->t->grid, 0, c->p->pos, &c->chunk);
+    if (!pyri_grid_shown(c->t->grid, 0, c->p->pos, &c->shown) ||
+        bytes_of(a, &c->shown) > SUM_LARGE)
+        return false;
+    for (int i = 0; i < c->p->n; i++)
+        if (!pyri_box_contains(a->schema.ndim, &c->shown, &c->p->frags[i].box))
+            return false;
+    return true;
+}
+
+bool
+pyri_change_is_plain(const pyri_change *c)
+{
+    return c->p->n == 1 && !c->p->frags[0].masked;
+}
+
+/* --- regions ------------------------------------------------------------- */
+
+/* The cells of region i that stay as they are. */
+static int
+sum_region(pyri_change *c, int i, pyri_summary *out)
+{
+    int ndim = c->f->array->schema.ndim, err = 0;
+    pyri_box region, part, hidden, rest[2 * PYR_MAX_DIMS];
+    pyri_summary_init(out);
+    pyri_region_box(ndim, &c->chunk, i, &region);
+    if (!pyri_box_intersect(ndim, &region, &c->shown, &part))
+        return 0;
+    if (!pyri_box_intersect(ndim, &part, &c->p->frags[0].box, &hidden))
+        return pyri_sum_cells(c->f, c->old, &part, out);
+    int n = pyri_box_subtract(ndim, &part, &hidden, rest);
+    for (int k = 0; k < n && err == 0; k++)
+        err = pyri_sum_cells(c->f, c->old, &rest[k], out);
+    return err;
+}
+
+/* The least number of those that stay, or one that a new cell has, if none of
+ * those is below it; and so the greatest. */
+static int
+find_ends(pyri_change *c, pyri_summary *out)
+{
+    pyr_type type = c->f->array->schema.type;
+    const pyri_summary *own = &c->p->own;
+    pyri_regions *r = &c->regions;
+    bool numbers = own->count > own->nans, is;
+    uint64_t low = pyri_cell_order(type, own->min);
+    uint64_t high = pyri_cell_order(type, own->max);
+    int i, err = 0;
+    pyri_summary cells;
+    while (err == 0 && (i = pyri_regions_least(r, &is), !is) &&
+           !(numbers && r->least[i] >= low))
+        if ((err = sum_region(c, i, &cells)) == 0)
+            pyri_region_set(r, i, type, &cells);
+    uint64_t least = err == 0 && is ? r->least[i] : low;
+    while (err == 0 && (i = pyri_regions_greatest(r, &is), !is) &&
+           !(numbers && r->greatest[i] <= high))
+        if ((err = sum_region(c, i, &cells)) == 0)
+            pyri_region_set(r, i, type, &cells);
+    uint64_t greatest = err == 0 && is ? r->greatest[i] : high;
+    pyri_summary_init(out);
+    out->count = 1;
+    out->min = pyri_cell_of_order(type, least);
+    out->max = pyri_cell_of_order(type, greatest);
+    return err;
+}
+
+/* --- by difference ------------------------------------------------------- */
+
+/* All is known but whether the least and the greatest cell are still there. */
+static bool
+only_ends_are_in_doubt(const pyri_schema *s, const pyri_summary *before,
+                       const pyri_summary *hidden)
+{
+    pyri_summary trial = *before;
+    return pyri_summary_subtract(&trial, s->type, s->fill, hidden, before);
+}
+
+int
+pyri_sum_difference(pyri_change *c, const pyri_about *about, bool *known,
+                    pyri_summary *after)
+{
+    const pyri_schema *s = &c->f->array->schema;
+    pyri_summary hidden, ends;
+    int err = 0;
+    *known = false;
+    *after = about->summary;
+    if (!pyri_change_is_plain(c) || !about->known ||
+        !pyri_summary_now(c->t->form, s->type, s->fill, about->label,
+                          &c->chunk, after))
+        return 0;
+    const pyri_box *box = &c->p->frags[0].box;
+    if (after->count != about->summary.count)
+        c->regions.n = 0; /* there are more cells by now */
+    pyri_summary_init(&hidden);
+    if (after->equal)
+        pyri_summary_add_same(&hidden, s->type, s->fill, after->min,
+                              pyri_box_cells(s->ndim, box));
+    else
+        err = pyri_sum_cells(c->f, c->old, box, &hidden);
+    if (err < 0)
+        return err;
+    pyri_regions_hide(&c->regions, s->ndim, &c->chunk, s->type, box, &hidden);
+    *known = pyri_summary_subtract(after, s->type, s->fill, &hidden, NULL);
+    if (!*known && c->regions.n && only_ends_are_in_doubt(s, after, &hidden)) {
+        if ((err = find_ends(c, &ends)) < 0)
+            return err;
+        *known = pyri_summary_subtract(after, s->type, s->fill, &hidden, &ends);
+    }
+    if (!*known)
+        return 0;
+    pyri_summary_merge(after, s->type, &c->p->own);
+    pyri_regions_add(&c->regions, s->ndim, &c->chunk, s->type, box,
+                     &c->p->own);
+    return 0;
+}
+
+/* --- by reading ---------------------------------------------------------- */
+
+/* Several boxes, or a masked one: read the chunk as it will be. */
+static int
+sum_all(pyri_change *c, pyri_summary *after)
+{
+    pyri_chain chain = {0};
+    int err = 0;
+    for (int i = 0; i < c->p->n && err == 0; i++) {
+        pyri_frag frag = c->p->frags[i];
+        frag.version = UINT64_MAX; /* newer than any cut */
+        err = pyri_chain_add(&chain, c->t->form, &frag);
+    }
+    for (int i = 0; i < c->old->n && err == 0; i++)
+        err = pyri_chain_add(&chain, c->t->form, &c->old->links[i].frag);
+    if (err == 0)
+        err = pyri_sum_cells(c->f, &chain, &c->shown, after);
+    pyri_chain_fini(&chain);
+    return err;
+}
+
+/* All but the new cells, region by region. */
+static int
+sum_regions(pyri_change *c, pyri_summary *after)
+{
+    const pyri_schema *s = &c->f->array->schema;
+    pyri_summary cells;
+    int err = 0, n = pyri_regions_of(s->ndim, &c->chunk);
+    for (int i = 0; i < n && err == 0; i++) {
+        if ((err = sum_region(c, i, &cells)) < 0)
+            break;
+        pyri_region_set(&c->regions, i, s->type, &cells);
+        pyri_summary_merge(after, s->type, &cells);
+    }
+    c->regions.n = err == 0 ? n : 0;
+    pyri_regions_add(&c->regions, s->ndim, &c->chunk, s->type,
+                     &c->p->frags[0].box, &c->p->own);
+    return err;
+}
+
+int
+pyri_sum_chunk(pyri_change *c, pyri_summary *after)
+{
+    const pyri_array *a = c->f->array;
+    pyri_box rest[2 * PYR_MAX_DIMS];
+    int err = 0;
+    c->regions.n = 0;
+    pyri_summary_init(after);
+    if (!pyri_change_is_plain(c))
+        return sum_all(c, after);
+    if (bytes_of(a, &c->shown) >= REGIONS_WORTH) {
+        err = sum_regions(c, after);
+    } else {
+        int n = pyri_box_subtract(a->schema.ndim, &c->shown,
+                                  &c->p->frags[0].box, rest);
+        for (int i = 0; i < n && err == 0; i++)
+            err = pyri_sum_cells(c->f, c->old, &rest[i], after);
+    }
+    pyri_summary_merge(after, a->schema.type, &c->p->own);
+    return err;
+}
+
+int
+pyri_sum_after(const pyri_array *a, const pyri_tree *t, const pyri_painted *p,
+               const pyri_node *node, pyri_leaf *leaf)
+{
+    pyri_fetcher f = {.array = (pyri_array *)(uintptr_t)a,
+                      .reader = t->reader};
+    pyri_chain old = {0};
+    pyri_change c = {.f = &f, .t = t, .p = p, .old = &old};
+    pyri_about about = {.label = UINT64_MAX, .known = true}, *own = &leaf->about;
+    int err = 0;
+    pyri_summary_init(&about.summary);
+    own->known = false;
+    if (!pyri_change_begin(&c))
+        return 0;
+    if (node && (err = pyri_node_about(node, t->type, &about)) == 0 &&
+        (err = pyri_leaf_regions(node, t->type, a->schema.ndim, &c.chunk,
+                                 &c.regions)) == 0)
+        err = pyri_chain_load(&old, t, p->pos, node, NULL, 0);
+    if (err == 0)
+        err = pyri_sum_difference(&c, &about, &own->known, &own->summary);
+    if (err == 0 && !own->known) {
+        err = pyri_sum_chunk(&c, &own->summary);
+        own->known = err == 0;
+    }
+    leaf->regions = c.regions;
+    pyri_fetcher_fini(&f);
+    pyri_chain_fini(&old);
+    return err;
+}

@@ -1,0 +1,33 @@
+/*
+ * array/sum.h - what a chunk sums up to with new cells on top.
+ */
+#ifndef PYRI_ARRAY_SUM_H
+#define PYRI_ARRAY_SUM_H
+
+#include "array/draft.h"
+
+/* What is to be summed up: the cells of a chunk that are shown, with `p` on
+ * top of the old ones. */
+typedef struct pyri_change {
+    pyri_fetcher *f;
+    const pyri_tree *t;
+    const pyri_painted *p;
+    const pyri_chain *old;
+    pyri_box chunk, shown;
+    pyri_regions regions; /* known of the old cells; once they are summed up, of
+                             the new ones */
+} pyri_change;
+
+/* False if it is too dear, or if a shrink has come in between. */
+bool pyri_change_begin(pyri_change *c);
+/* One plain box is put on top, nothing else. */
+bool pyri_change_is_plain(const pyri_change *c);
+
+/* From what is known of the old cells (`about`), less those that are hidden
+ * now: *known is false if that cannot be said. */
+int pyri_sum_difference(pyri_change *c, const pyri_about *about, bool *known,
+                        pyri_summary *after);
+/* By reading them. */
+int pyri_sum_chunk(pyri_change *c, pyri_summary *after);
+
+#endif
