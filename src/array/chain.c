@@ -17,6 +17,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { SIDE_BY_SIDE = 128 };
+
+/* Of links, along the first axis. */
+typedef struct ends {
+    uint64_t lo[SIDE_BY_SIDE], hi[SIDE_BY_SIDE];
+} ends;
+
 void
 pyri_chain_fini(pyri_chain *c)
 {
@@ -28,7 +35,6 @@ void
 pyri_chain_reset(pyri_chain *c)
 {
     c->n = 0;
-    c->loose = false;
 }
 
 static int
@@ -59,7 +65,6 @@ pyri_chain_add(pyri_chain *c, const pyri_form *form, const pyri_frag *f)
     for (int d = 0; d < form->ndim; d++) {
         link->shown.lo[d] = f->box.lo[d];
         link->shown.hi[d] = pyri_min64(f->box.hi[d], clip[d]);
-        c->loose = c->loose || clip[d] < f->box.hi[d];
     }
     return 0;
 }
@@ -172,7 +177,6 @@ pyri_chain_load(pyri_chain *c, const pyri_tree *t, const uint64_t *pos,
     uint64_t prev;
     int err = load_top(c, &l, &node, &after, &prev);
     while (err == 0 && prev && !w.covered) {
-        c->loose = true;
         err = pyri_tree_get(t, prev, 0, pos, &node);
         if (err == 0)
             err = load_top(c, &l, &node, &after, &prev);
@@ -183,17 +187,38 @@ pyri_chain_load(pyri_chain *c, const pyri_tree *t, const uint64_t *pos,
     return err;
 }
 
+/* Does one of the first n links hide the whole box? Every two links are
+ * compared, so most are told apart by the ends of their first axis, which stand
+ * side by side. */
+static bool
+is_hidden(const pyri_chain *c, int ndim, int n, const ends *e,
+          const pyri_box *box)
+{
+    for (int k = 0; k < n; k++) {
+        if (k < SIDE_BY_SIDE &&
+            (e->lo[k] > box->lo[0] || e->hi[k] < box->hi[0]))
+            continue;
+        if (!c->links[k].frag.masked &&
+            pyri_box_contains(ndim, &c->links[k].shown, box))
+            return true;
+    }
+    return false;
+}
+
 void
 pyri_chain_prune(pyri_chain *c, int ndim)
 {
+    ends e;
     int kept = 0;
     for (int i = 0; i < c->n; i++) {
-        bool hidden = pyri_box_empty(ndim, &c->links[i].shown);
-        for (int k = 0; k < kept && !hidden; k++)
-            hidden = !c->links[k].frag.masked &&
-                     pyri_box_contains(ndim, &c->links[k].shown,
-                                       &c->links[i].shown);
-        if (!hidden && kept++ != i)
+        const pyri_box *shown = &c->links[i].shown;
+        if (pyri_box_empty(ndim, shown) || is_hidden(c, ndim, kept, &e, shown))
+            continue;
+        if (kept < SIDE_BY_SIDE) {
+            e.lo[kept] = shown->lo[0];
+            e.hi[kept] = shown->hi[0];
+        }
+        if (kept++ != i)
             c->links[kept - 1] = c->links[i];
     }
     c->n = kept;

@@ -20,9 +20,6 @@ typedef struct pyri_link {
 typedef struct pyri_chain {
     pyri_link *links;
     int n, room;
-    bool loose; /* links may hide each other: they are of several leaves, or a
-                   shape cut them; those of one leaf were pruned before it was
-                   stored */
 } pyri_chain; /* zero-initialise; end with pyri_chain_fini() */
 
 void pyri_chain_fini(pyri_chain *c);
@@ -40,8 +37,7 @@ int pyri_chain_load(pyri_chain *c, const pyri_tree *t, const uint64_t *pos,
                     const pyri_node *leaf, const pyri_box *box,
                     uint64_t after);
 
-/* Drop links that show nothing, or nothing that those above do not hide; looks
- * at every two of them. */
+/* Drop links that show nothing, or nothing that those above do not hide. */
 void pyri_chain_prune(pyri_chain *c, int ndim);
 
 /* --- cells (fetch.c) ----------------------------------------------------- */

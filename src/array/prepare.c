@@ -187,8 +187,7 @@ look_at(const looker *l, pyri_painted *p, const pyri_hit *hit)
                                     &c.chunk, &c.regions);
         if (err == 0)
             err = pyri_chain_load(&chain, l->t, p->pos, &hit->node, NULL, 0);
-        if (chain.loose)
-            pyri_chain_prune(&chain, l->t->grid->ndim);
+        pyri_chain_prune(&chain, l->t->grid->ndim);
     }
     if (err == 0 && summable)
         err = pyri_sum_difference(&c, &about, &p->known, &p->after);

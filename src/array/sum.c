@@ -14,10 +14,15 @@
 
 #include <string.h>
 
-enum {
-    SUM_LARGE = 64 << 20,     /* bytes: chunks beyond this are left alone */
-    REGIONS_WORTH = 64 << 10  /* bytes; below, all is read as soon as a part */
-};
+enum { SUM_LARGE = 64 << 20 }; /* bytes: chunks beyond this are left alone */
+
+/* Bytes of a chunk; below, all of it is read as soon as a part. Tests have small
+ * chunks, and are to go both ways. */
+#ifdef PYRI_FAULTS
+enum { REGIONS_WORTH = 256 };
+#else
+enum { REGIONS_WORTH = 64 << 10 };
+#endif
 
 static uint64_t
 bytes_of(const pyri_array *a, const pyri_box *box)

@@ -4,6 +4,8 @@
  */
 #include "api/fixture.h"
 
+#include <math.h>
+
 /* --- statistics and differences ------------------------------------------ */
 
 enum { SIDE = 640, CHUNK = 20 }; /* 32 x 32 chunks */
@@ -146,6 +148,39 @@ see_change(void *ctx, const pyr_change *c)
     snprintf(s->who, sizeof s->who, "%s", c->who);
     snprintf(s->message, sizeof s->message, "%s", c->message);
     return s->n == s->stop_after ? 7 : 0;
+}
+
+/* Each write of a box hides the least and greatest cells again and again. */
+static void
+what_is_known_of_chunks_is_never_lost(void)
+{
+    enum { EDGE = 50, BOXES = 400 };
+    static float cells[EDGE * EDGE], box[EDGE * EDGE];
+    uint64_t shape[2] = {EDGE, EDGE}, chunk[2] = {32, 32};
+    rng r = rng_of(test_seed());
+    pyr_array *a;
+    pyr_stats s;
+    set_up();
+    OK(pyr_create(store, "a", &(pyr_spec){.ndim = 2, .shape = shape,
+                                          .chunk = chunk, .type = PYR_F32}, &a));
+    for (int k = 0; k < BOXES; k++) {
+        uint64_t at[2] = {rng_below(&r, EDGE), rng_below(&r, EDGE)}, size[2];
+        float low = INFINITY, high = -INFINITY;
+        for (int d = 0; d < 2; d++)
+            size[d] = 1 + rng_below(&r, EDGE - at[d]);
+        for (uint64_t i = 0; i < size[0] * size[1]; i++)
+            cells[(at[0] + i / size[1]) * EDGE + at[1] + i % size[1]] = box[i] =
+                k % 3 ? (float)rng_below(&r, 100) : (float)rng_below(&r, 1000000);
+        OK(pyr_write(a, at, size, box, NULL));
+        for (int i = 0; i < EDGE * EDGE; i++) {
+            low = fminf(low, cells[i]);
+            high = fmaxf(high, cells[i]);
+        }
+        OK(pyr_stat(a, PYR_LATEST, zero, shape, 0, &s));
+        CHECK(s.chunks_read == 0 && s.min == low && s.max == high);
+    }
+    pyr_array_close(a);
+    tear_down();
 }
 
 static void
@@ -316,6 +351,7 @@ a_store_can_be_opened_by_many_threads_at_once(void)
 
 TESTS(T(statistics_of_aligned_boxes_read_no_chunk),
       T(a_diff_speaks_of_little_more_than_what_was_written),
+      T(what_is_known_of_chunks_is_never_lost),
       T(history_goes_both_ways_and_stops_when_told),
       T(arrays_and_tags_are_listed_in_order_of_bytes),
       T(a_batch_is_seen_only_when_it_is_committed),
