@@ -51,6 +51,9 @@ typedef struct pyri_array {
     struct pyri_tidy *tidy; /* of the store; NULL: readers leave all as it is */
 } pyri_array;
 
+/* Bytes of the cells of a box; UINT64_MAX if they are more. */
+uint64_t pyri_box_bytes(const pyri_array *a, const pyri_box *box);
+
 /* The chunk shape for a spec that leaves it open: equal-sided, about 1 MiB. */
 void pyri_schema_choose_chunk(int ndim, pyr_type type, const uint64_t *shape,
                               uint64_t *chunk);

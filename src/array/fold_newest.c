@@ -27,15 +27,6 @@ enum {
 
 /* --- which links --------------------------------------------------------- */
 
-static uint64_t
-bytes_of(const pyri_array *a, const pyri_box *box)
-{
-    uint64_t bytes, cells = pyri_box_cells(a->schema.ndim, box);
-    return pyri_mul64(cells, pyri_type_size(a->schema.type), &bytes)
-               ? bytes
-               : UINT64_MAX;
-}
-
 /* To read from a link costs a block at least. Returns the largest of those
  * that are not left out. */
 static int
@@ -49,7 +40,7 @@ weigh(const pyri_array *a, const pyri_chain *c, const bool *out,
     for (int i = 0; i < c->n; i++) {
         if (out[i])
             continue;
-        uint64_t bytes = bytes_of(a, &c->links[i].shown);
+        uint64_t bytes = pyri_box_bytes(a, &c->links[i].shown);
         pyri_box_cover(a->schema.ndim, bounds, &c->links[i].shown);
         bytes = pyri_max64(bytes, PYRI_BLOCK);
         if (largest < 0 || bytes > most) {
@@ -73,7 +64,7 @@ choose(const pyri_array *a, const pyri_chain *c, unsigned spend, bool *out,
     for (int left = c->n; left > 1; left--) {
         uint64_t others;
         int largest = weigh(a, c, out, &others, bounds);
-        uint64_t cost = bytes_of(a, bounds);
+        uint64_t cost = pyri_box_bytes(a, bounds);
         if (cost <= LARGE && cost / spend <= others)
             return true;
         out[largest] = true;

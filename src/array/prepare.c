@@ -35,15 +35,6 @@ enum {
     FEW = 16               /* chunks that are looked for together */
 };
 
-static uint64_t
-bytes_of(const pyri_array *a, const pyri_box *box)
-{
-    uint64_t bytes, cells = pyri_box_cells(a->schema.ndim, box);
-    return pyri_mul64(cells, pyri_type_size(a->schema.type), &bytes)
-               ? bytes
-               : UINT64_MAX;
-}
-
 /* --- folding ------------------------------------------------------------- */
 
 /* How many of the newest links to fold; 0: leave them. */
@@ -56,7 +47,7 @@ worth_folding(const pyri_array *a, const pyri_chain *c, pyri_box *bounds)
         return 0;
     *bounds = (pyri_box){.lo = {0}};
     for (; m < c->n; m++) {
-        uint64_t bytes = bytes_of(a, &c->links[m].shown);
+        uint64_t bytes = pyri_box_bytes(a, &c->links[m].shown);
         if (m > 0 && bytes / FOLD_GAIN > held)
             break; /* much larger than all above it */
         held += bytes;
@@ -65,7 +56,7 @@ worth_folding(const pyri_array *a, const pyri_chain *c, pyri_box *bounds)
     if (c->n >= FOLD_ALL)
         for (; m < c->n; m++)
             pyri_box_cover(ndim, bounds, &c->links[m].shown);
-    uint64_t cost = bytes_of(a, bounds);
+    uint64_t cost = pyri_box_bytes(a, bounds);
     bool pays = m >= FOLD_MIN - 1 && cost / FOLD_GAIN <= held;
     if (m < 2 || cost > FOLD_LARGE || (!pays && c->n < FOLD_MAX))
         return 0;
@@ -101,7 +92,7 @@ write_fold(pyri_draft *d, const pyri_change *c, const pyri_box *bounds,
     pyri_packer packer = {0};
     pyri_frag *out = &p->floor[0];
     pyri_summary unused;
-    size_t cell = pyri_type_size(s->type), size = bytes_of(a, bounds);
+    size_t cell = pyri_type_size(s->type), size = pyri_box_bytes(a, bounds);
     uint8_t *cells = pyri_scratch_take(size);
     if (!cells)
         return pyri_fail_nomem("a chunk to fold");
@@ -299,7 +290,7 @@ work_in(const pyri_draft *d, const pyri_snapshot *snap)
         if (covers(&snap->tree, &d->painted[i]))
             continue;
         pyri_grid_domain(&snap->grid, 0, d->painted[i].pos, &chunk);
-        bytes += pyri_min64(bytes_of(d->array, &chunk), ALONE);
+        bytes += pyri_min64(pyri_box_bytes(d->array, &chunk), ALONE);
     }
     return bytes;
 }

@@ -23,6 +23,15 @@
 
 enum { CHUNK_BYTES = 1 << 20 };
 
+uint64_t
+pyri_box_bytes(const pyri_array *a, const pyri_box *box)
+{
+    uint64_t bytes, cells = pyri_box_cells(a->schema.ndim, box);
+    return pyri_mul64(cells, pyri_type_size(a->schema.type), &bytes)
+               ? bytes
+               : UINT64_MAX;
+}
+
 static double
 power(uint64_t side, int n)
 {

@@ -10,8 +10,6 @@
  */
 #include "array/sum.h"
 
-#include "base/checked.h"
-
 #include <string.h>
 
 enum { SUM_LARGE = 64 << 20 }; /* bytes: chunks beyond this are left alone */
@@ -23,15 +21,6 @@ enum { REGIONS_WORTH = 256 };
 #else
 enum { REGIONS_WORTH = 64 << 10 };
 #endif
-
-static uint64_t
-bytes_of(const pyri_array *a, const pyri_box *box)
-{
-    uint64_t bytes, cells = pyri_box_cells(a->schema.ndim, box);
-    return pyri_mul64(cells, pyri_type_size(a->schema.type), &bytes)
-               ? bytes
-               : UINT64_MAX;
-}
 
 int
 pyri_sum_cells(pyri_fetcher *f, const pyri_chain *chain, const pyri_box *box,
@@ -48,7 +37,7 @@ pyri_change_begin(pyri_change *c)
     const pyri_array *a = c->f->array;
     pyri_grid_domain(c->t->grid, 0, c->p->pos, &c->chunk);
     if (!pyri_grid_shown(c->t->grid, 0, c->p->pos, &c->shown) ||
-        bytes_of(a, &c->shown) > SUM_LARGE)
+        pyri_box_bytes(a, &c->shown) > SUM_LARGE)
         return false;
     for (int i = 0; i < c->p->n; i++)
         if (!pyri_box_contains(a->schema.ndim, &c->shown, &c->p->frags[i].box))
@@ -212,7 +201,7 @@ pyri_sum_chunk(pyri_change *c, pyri_summary *after)
     pyri_summary_init(after);
     if (!pyri_change_is_plain(c))
         return sum_all(c, after);
-    if (bytes_of(a, &c->shown) >= REGIONS_WORTH) {
+    if (pyri_box_bytes(a, &c->shown) >= REGIONS_WORTH) {
         err = sum_regions(c, after);
     } else {
         int n = pyri_box_subtract(a->schema.ndim, &c->shown,

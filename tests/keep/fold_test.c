@@ -296,21 +296,13 @@ rows(uint64_t from, uint64_t to, uint32_t number)
     return (pyr_part){.offset = at[k], .size = size[k], .buf = cells[k]};
 }
 
-static int
-write_below(void *array)
-{
-    uint32_t cells[4] = {1, 2, 3, 4};
-    return pyr_write(array, (uint64_t[2]){40, 3}, (uint64_t[2]){2, 2}, cells,
-                     NULL);
-}
-
 /*
  * Two writers fold the same chain, one after the other: each leaf has a fold
  * of its own, F and G, and above it a box that the version after hides.
  *
  *     v        [ upper | lower | F ]
  *     v + 1    [ own | upper | lower | G ]
- *     v + 2    [ own | own | upper | G ]
+ *     v + 2    [ own | upper | G ]
  *
  * Lower and F become one when all before v goes. With that on top, G shows
  * nothing in v + 1; but it does in v + 2. Whoever folds, it is when a chain has
@@ -333,7 +325,7 @@ hide_and_show(uint64_t n)
         part = rows(0, 8, (uint32_t)i);
         OK(pyr_write(s.array, at, (uint64_t[2]){8, 8}, part.buf, NULL));
     }
-    halt_begin(&h, "write.synced", write_below, s.array);
+    halt_begin(&h, "write.synced", write_one, s.array);
     two[0] = rows(0, 8, 100);
     two[1] = rows(4, 12, 101);
     OK(pyr_write_list(s.array, two, 2, NULL, &v));
