@@ -117,6 +117,15 @@ stack(making *m, const pyri_painted *p, pyri_chain *below, pyri_leaf *leaf)
     return err;
 }
 
+/* Own fragments and nothing else. */
+static int
+stack_alone(making *m, const pyri_painted *p, pyri_leaf *leaf)
+{
+    pyri_painted bare = {.n = p->n, .frags = p->frags};
+    pyri_chain none = {0};
+    return stack(m, &bare, &none, leaf);
+}
+
 static bool
 hides_all(const making *m, const pyri_painted *p, const pyri_box *shown)
 {
@@ -135,8 +144,8 @@ hides_all(const making *m, const pyri_painted *p, const pyri_box *shown)
 static bool
 may_stay(const pyri_painted *p, const pyri_chain *now)
 {
-    if (p->nfloor == 0 || !p->folded)
-        return false; /* it is not trusted, or nothing is won */
+    if (p->nfloor == 0)
+        return false;
     for (int i = 1; i < p->nfloor; i++) {
         const pyri_frag *f = &p->floor[i];
         bool named = f->kind == PYRI_FRAG_SAME;
@@ -161,6 +170,39 @@ keep_newer(pyri_chain *c, uint64_t version)
     c->n = kept;
 }
 
+/* What lies on the leaf of the base: what was prepared, if that is of use; else
+ * own fragments only, on a copy of its list, or on what is left of it. */
+static int
+lay_on_base(making *m, const pyri_painted *p, const pyri_node *node, bool seen,
+            pyri_leaf *leaf)
+{
+    const pyri_tree *t = &m->base.tree;
+    pyri_painted bare = *p;
+    pyri_chain below = {0};
+    pyri_box domain;
+    bool done = false;
+    int err = 0;
+    pyri_grid_domain(&m->grid, 0, p->pos, &domain);
+    if (p->nfloor == 0 && m->form.ncuts == 0) {
+        if ((err = stack_alone(m, p, leaf)) == 0)
+            err = pyri_leaf_lay(leaf, node, m->form.ndim, &domain, &done);
+        if (err < 0 || done)
+            return err;
+        pyri_leaf_fini(leaf);
+    }
+    if (!seen || p->nfloor == 0) {
+        err = pyri_chain_load(&below, t, p->pos, node, NULL, 0);
+        if (err == 0 && may_stay(p, &below))
+            keep_newer(&below, m->d->seen);
+        else
+            bare.nfloor = 0;
+    }
+    if (err == 0)
+        err = stack(m, &bare, &below, leaf);
+    pyri_chain_fini(&below);
+    return err;
+}
+
 /* The chunk lies on a leaf of the base snapshot, or on nothing. */
 static int
 leaf_on_base(making *m, const pyri_painted *p, uint64_t base,
@@ -168,44 +210,30 @@ leaf_on_base(making *m, const pyri_painted *p, uint64_t base,
 {
     const pyri_schema *s = &m->d->array->schema;
     pyri_node node;
-    pyri_chain below = {0};
     pyri_box domain;
     pyri_about about = {.label = UINT64_MAX, .known = true, .digested = true};
     int err = 0;
-    bool lost = false; /* the leaf below is damaged */
     bool seen = !flat && p->prepared && p->below == base; /* nothing new */
-    pyri_painted bare = *p;
     pyri_buf room = {0}; /* for a leaf that is not stored */
     pyri_summary_init(&about.summary);
-    if (seen && base) {
-        about.digested = p->digested;
-        about.digest = p->digest;
-    } else if (base) {
+    if (base) {
         err = flat ? pyri_flat_leaf(&m->base.tree, flat, p->pos, &room, &node)
                    : pyri_tree_get(&m->base.tree, base, 0, p->pos, &node);
         if (err == 0)
             err = pyri_node_about(&node, s->type, &about);
         if (err == 0)
-            err = pyri_chain_load(&below, &m->base.tree, p->pos, &node, NULL,
-                                  0);
-        if (err == 0 && may_stay(p, &below))
-            keep_newer(&below, m->d->seen);
-        else
-            bare.nfloor = 0;
+            err = lay_on_base(m, p, &node, seen, leaf);
     } else {
-        bare.nfloor = 0;
+        err = stack_alone(m, p, leaf);
     }
     if (err == PYR_ECORRUPT && p->n == 0) {
-        lost = true; /* nothing changes: who reads it meets the damage there */
+        /* nothing changes: who reads it meets the damage there */
+        pyri_leaf_fini(leaf);
         leaf->prev = base;
-        about.known = about.digested = false;
-        pyri_chain_reset(&below);
-        err = 0;
+        pyri_buf_fini(&room);
+        return 0;
     }
-    if (err == 0)
-        err = stack(m, &bare, &below, leaf);
-    pyri_chain_fini(&below);
-    if (err < 0 || lost) {
+    if (err < 0) {
         pyri_buf_fini(&room);
         return err;
     }
@@ -223,8 +251,8 @@ leaf_on_base(making *m, const pyri_painted *p, uint64_t base,
         if (p->regions)
             leaf->regions = *p->regions;
     } else {
-        err = pyri_sum_after(m->d->array, &m->base.tree, p,
-                             base ? &node : NULL, leaf);
+        err = pyri_sum_after(m->d->array, &m->base.tree, p, base ? &node : NULL,
+                             leaf);
     }
     pyri_grid_domain(&m->grid, 0, p->pos, &domain);
     uint64_t cells = own->summary.count;
@@ -264,13 +292,12 @@ make_leaf(void *ctx, const pyri_touch *touch, uint64_t prev, uint64_t base,
     pyri_grid_shown(&m->grid, 0, p->pos, &shown);
     if (hides_all(m, p, &shown)) {
         pyri_painted top = {.n = 1, .frags = p->frags};
-        pyri_chain none = {0};
         leaf->about.known = true;
         leaf->about.summary = p->own;
         leaf->about.digested = true;
         if ((err = digest_of(m, &top, NULL, &leaf->about.digest)) < 0)
             return err;
-        return stack(m, &top, &none, leaf);
+        return stack_alone(m, &top, leaf);
     }
     if (!prev)
         return leaf_on_base(m, p, base, flat, leaf);
@@ -308,7 +335,7 @@ meet_rivals(making *m, const pyri_flights *below, const uint64_t *shape)
         err = pyri_form_change(&m->form, f->version, f->shape, s->chunk);
         if (err == 0)
             err = pyri_ticket_decode(s->ndim, f->claim, before, f->shape, &kind,
-                               &rival->claim);
+                                     &rival->claim);
         rival->label = f->version;
         rival->shape = f->shape;
         rival->levels = pyri_grid_levels(&m->form);
@@ -343,8 +370,7 @@ check_bounds(const making *m)
                     "box %s leaves array '%s' along axis %d: a version before "
                     "this one changed its extent to %llu",
                     pyri_box_text(c->ndim, &box, text, sizeof text),
-                    m->d->array->name, d,
-                    (unsigned long long)m->form.shape[d]);
+                    m->d->array->name, d, (unsigned long long)m->form.shape[d]);
     }
     return 0;
 }
@@ -581,7 +607,7 @@ make(pyri_draft *d, uint64_t label, const uint64_t *shape,
 
 int
 pyri_commit_take(pyri_draft *d, const uint64_t *shape, int grow_axis,
-                  uint64_t grow_by, pyri_ticket *ticket, pyri_flights *below)
+                 uint64_t grow_by, pyri_ticket *ticket, pyri_flights *below)
 {
     pyri_buf claim = {0};
     pyri_ticket_encode(d, &claim);
@@ -601,7 +627,7 @@ pyri_commit_take(pyri_draft *d, const uint64_t *shape, int grow_axis,
 
 void
 pyri_commit_abandon(pyri_draft *d, pyri_ticket *ticket,
-                     const pyri_flights *below)
+                    const pyri_flights *below)
 {
     char text[1024];
     uint64_t latest;
@@ -618,8 +644,8 @@ pyri_commit_abandon(pyri_draft *d, pyri_ticket *ticket,
         nothing.claim = d->claim;
     /* Should it fail, others do it when our lease runs out. If not, the draft
      * was not published, whatever happened to it. */
-    if (err == 0 && make(&nothing, ticket->version, ticket->shape, below,
-                         &latest) == 0)
+    if (err == 0 &&
+        make(&nothing, ticket->version, ticket->shape, below, &latest) == 0)
         d->doubtful = false;
     if (d->kind == PYR_KIND_APPEND)
         pyri_claim_fini(&nothing.claim);
@@ -628,7 +654,7 @@ pyri_commit_abandon(pyri_draft *d, pyri_ticket *ticket,
 
 int
 pyri_commit_finish(pyri_draft *d, pyri_ticket *ticket,
-                    const pyri_flights *below, uint64_t *latest)
+                   const pyri_flights *below, uint64_t *latest)
 {
     d->ticket = ticket;
     int err = make(d, ticket->version, ticket->shape, below, latest);
@@ -641,7 +667,7 @@ pyri_commit_finish(pyri_draft *d, pyri_ticket *ticket,
 
 int
 pyri_commit(pyri_draft *d, const uint64_t *shape, uint64_t *label,
-             uint64_t *latest)
+            uint64_t *latest)
 {
     pyri_ticket ticket;
     pyri_flights below = {0};
@@ -693,8 +719,8 @@ resolve_one(pyri_array *a, const pyri_flights *all, size_t i)
     uint64_t latest;
     below.n = i;
     d.flat = pyri_ticket_flat(f);
-    int err = pyri_ticket_decode(a->schema.ndim, f->claim, before, f->shape, &d.kind,
-                           &d.claim);
+    int err = pyri_ticket_decode(a->schema.ndim, f->claim, before, f->shape,
+                                 &d.kind, &d.claim);
     if (err == 0) {
         if (d.kind != PYR_KIND_RESIZE) /* which has nothing left to do */
             d.kind = PYR_KIND_NOTHING;

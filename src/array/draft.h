@@ -29,15 +29,12 @@ typedef struct pyri_painted {
      * the leaf below turns out to be the one that was seen. */
     bool prepared;
     uint64_t below;      /* label of the leaf seen; 0: none */
-    pyri_digest digest;  /* of that leaf, if it was digested */
-    bool digested;
     bool known;          /* `after` is there */
     pyri_summary after;  /* of the chunk with this write on top */
     pyri_regions *regions; /* likewise; NULL: nothing is known; heap */
-    pyri_frag *floor;    /* the chunk as of the snapshot seen, maybe folded;
-                            heap */
-    int nfloor;
-    bool folded;         /* the first of it is a fold that was put for this */
+    pyri_frag *floor;    /* the chunk as of the snapshot seen, its newest
+                            links folded: the first one, put for this; heap */
+    int nfloor;          /* 0: not folded */
 } pyri_painted;
 
 /* What a version brings along that is a copy of another one. */

@@ -7,7 +7,9 @@
  * FOLD_MIN links and folding them would write no more than FOLD_GAIN times
  * what they hold, or when it has FOLD_MAX links, they are read together and
  * written as one. (bench/chains.c measures both sides of this bargain;
- * docs/benchmarks.md tells what it found.) Old links that are much larger than
+ * docs/benchmarks.md tells what it found.) Chunks that are written equally
+ * often would all be folded at the same time, so FOLD_SPREAD more are allowed,
+ * to some more and to some less. Old links that are much larger than
  * the rest stay as they are, below. The fold is the chunk as of the snapshot
  * that we read, so it is good whatever is in flight above it. But if anything
  * is, only a fold of all links can be used (commit.c); so a chunk in which
@@ -29,6 +31,7 @@ enum {
     FOLD_MIN = 64,
     FOLD_MAX = 96,
     FOLD_ALL = 128,
+    FOLD_SPREAD = 32, /* a power of two */
     FOLD_GAIN = 4,
     FOLD_LARGE = 64 << 20, /* bytes: chunks beyond this are left alone */
     ALONE = 1 << 20,       /* bytes that are not worth waking a worker */
@@ -37,13 +40,24 @@ enum {
 
 /* --- folding ------------------------------------------------------------- */
 
+/* How many links a chunk may have before it is worth a look. */
+static int
+patience(int ndim, const uint64_t *pos)
+{
+    uint64_t mixed = 0;
+    for (int d = 0; d < ndim; d++)
+        mixed = (mixed + pos[d]) * 0x9E3779B97F4A7C15u;
+    return FOLD_MIN + (int)(mixed >> 40 & (FOLD_SPREAD - 1));
+}
+
 /* How many of the newest links to fold; 0: leave them. */
 static int
-worth_folding(const pyri_array *a, const pyri_chain *c, pyri_box *bounds)
+worth_folding(const pyri_array *a, const pyri_chain *c, int least,
+              pyri_box *bounds)
 {
     int ndim = a->schema.ndim, m = 0;
     uint64_t held = 0;
-    if (c->n < FOLD_MIN)
+    if (c->n < least)
         return 0;
     *bounds = (pyri_box){.lo = {0}};
     for (; m < c->n; m++) {
@@ -57,7 +71,7 @@ worth_folding(const pyri_array *a, const pyri_chain *c, pyri_box *bounds)
         for (; m < c->n; m++)
             pyri_box_cover(ndim, bounds, &c->links[m].shown);
     uint64_t cost = pyri_box_bytes(a, bounds);
-    bool pays = m >= FOLD_MIN - 1 && cost / FOLD_GAIN <= held;
+    bool pays = m >= least - 1 && cost / FOLD_GAIN <= held;
     if (m < 2 || cost > FOLD_LARGE || (!pays && c->n < FOLD_MAX))
         return 0;
     return m;
@@ -97,8 +111,10 @@ write_fold(pyri_draft *d, const pyri_change *c, const pyri_box *bounds,
     if (!cells)
         return pyri_fail_nomem("a chunk to fold");
     pyri_mem mem = pyri_mem_dense(s->ndim, cell, bounds, cells);
-    pyri_fetch job = {
-        .links = c->old->links, .n = c->old->n, .box = *bounds, .to = mem};
+    pyri_fetch job = {.links = c->old.links,
+                      .n = c->old.n,
+                      .box = *bounds,
+                      .to = mem};
     int err = pyri_fetch_run(c->f, &job, 1);
     if (err == 0 && summable && !p->known)
         sum_folded(c, bounds, mem, p);
@@ -114,25 +130,39 @@ write_fold(pyri_draft *d, const pyri_change *c, const pyri_box *bounds,
     return err;
 }
 
-/* Keep the chain for the leaf to come, folded if that is worth it. */
+/* Keep the chain for the leaf to come, its m newest links as one. */
 static int
-keep_or_fold(pyri_draft *d, const pyri_change *c, bool summable,
-             pyri_painted *p)
+fold(pyri_draft *d, const pyri_change *c, int m, const pyri_box *bounds,
+     bool summable, pyri_painted *p)
 {
-    const pyri_chain *old = c->old;
-    pyri_box bounds;
-    int m = worth_folding(d->array, old, &bounds);
-    int folds = m > 0, n = old->n - m + folds;
-    p->floor = pyri_sys_malloc(((size_t)n + 1) * sizeof *p->floor);
+    const pyri_chain *old = &c->old;
+    int n = old->n - m + 1;
+    p->floor = pyri_sys_malloc((size_t)n * sizeof *p->floor);
     if (!p->floor)
         return pyri_fail_nomem("the fragments of a chunk");
-    for (int i = folds; i < n; i++)
+    for (int i = 1; i < n; i++)
         pyri_frag_copy(d->array->schema.ndim, &p->floor[i],
-                       &old->links[m + i - folds].frag);
-    p->nfloor = n;
-    int err = folds ? write_fold(d, c, &bounds, summable, p) : 0;
-    p->folded = folds && err == 0;
+                       &old->links[m + i - 1].frag);
+    int err = write_fold(d, c, bounds, summable, p);
+    p->nfloor = err == 0 ? n : 0;
     return err;
+}
+
+static int
+fold_if_long(pyri_draft *d, pyri_change *c, bool summable, pyri_painted *p)
+{
+    int ndim = c->t->grid->ndim, least = patience(ndim, p->pos);
+    pyri_leaf_walk leaf;
+    pyri_box bounds;
+    int err = pyri_leaf_begin(c->leaf, ndim, &c->chunk, &leaf);
+    if (err < 0 || (!leaf.prev && leaf.left < (uint64_t)least))
+        return err;
+    pyri_chain_reset(&c->old);
+    if ((err = pyri_chain_load(&c->old, c->t, p->pos, c->leaf, NULL, 0)) < 0)
+        return err;
+    pyri_chain_prune(&c->old, ndim);
+    int m = worth_folding(d->array, &c->old, least, &bounds);
+    return m ? fold(d, c, m, &bounds, summable, p) : 0;
 }
 
 /* --- preparing ----------------------------------------------------------- */
@@ -160,8 +190,7 @@ static int
 look_at(const looker *l, pyri_painted *p, const pyri_hit *hit)
 {
     pyri_fetcher f = {.array = l->d->array, .reader = l->t->reader};
-    pyri_chain chain = {0};
-    pyri_change c = {.f = &f, .t = l->t, .p = p, .old = &chain};
+    pyri_change c = {.f = &f, .t = l->t, .p = p};
     pyri_about about = {.label = UINT64_MAX, .known = true};
     int err = 0;
     if (!hit->leaf && hit->bits != l->t->fill)
@@ -170,21 +199,17 @@ look_at(const looker *l, pyri_painted *p, const pyri_hit *hit)
     bool summable = pyri_change_begin(&c);
     if (hit->leaf) {
         p->below = hit->node.label;
-        err = pyri_node_about(&hit->node, l->t->type, &about);
-        p->digested = about.digested;
-        p->digest = about.digest;
+        c.leaf = &hit->node;
+        err = pyri_node_about(c.leaf, l->t->type, &about);
         if (err == 0)
-            err = pyri_leaf_regions(&hit->node, l->t->type, l->t->grid->ndim,
+            err = pyri_leaf_regions(c.leaf, l->t->type, l->t->grid->ndim,
                                     &c.chunk, &c.regions);
-        if (err == 0)
-            err = pyri_chain_load(&chain, l->t, p->pos, &hit->node, NULL, 0);
-        pyri_chain_prune(&chain, l->t->grid->ndim);
     }
     if (err == 0 && summable)
         err = pyri_sum_difference(&c, &about, &p->known, &p->after);
     bool by_difference = p->known;
     if (err == 0 && hit->leaf)
-        err = keep_or_fold(l->d, &c, summable, p);
+        err = fold_if_long(l->d, &c, summable, p);
     if (err == 0 && summable && !p->known) {
         err = pyri_sum_chunk(&c, &p->after);
         p->known = err == 0;
@@ -194,7 +219,7 @@ look_at(const looker *l, pyri_painted *p, const pyri_hit *hit)
         err = keep_regions(&c.regions, p);
     p->prepared = err == 0;
     pyri_fetcher_fini(&f);
-    pyri_chain_fini(&chain);
+    pyri_chain_fini(&c.old);
     return err;
 }
 
@@ -314,8 +339,7 @@ pyri_prepare(pyri_draft *d)
         err = pyri_pool_run(d->n, prepare_chunk, d);
     /* on a cluster it may have been reclaimed under our eyes: do without */
     if (err == PYR_ECORRUPT &&
-        (err = pyri_snapshot_explain(d->array, d->seen, err)) ==
-            PYR_ENOVERSION)
+        (err = pyri_snapshot_explain(d->array, d->seen, err)) == PYR_ENOVERSION)
         err = 0;
     return err;
 }

@@ -26,8 +26,10 @@ int
 pyri_sum_cells(pyri_fetcher *f, const pyri_chain *chain, const pyri_box *box,
                pyri_summary *s)
 {
-    pyri_fetch job = {
-        .links = chain->links, .n = chain->n, .box = *box, .sum = s};
+    pyri_fetch job = {.links = chain->links,
+                      .n = chain->n,
+                      .box = *box,
+                      .sum = s};
     return pyri_fetch_run(f, &job, 1);
 }
 
@@ -51,6 +53,18 @@ pyri_change_is_plain(const pyri_change *c)
     return c->p->n == 1 && !c->p->frags[0].masked;
 }
 
+/* The old cells of a box. A leaf may list many fragments, of which few have
+ * any, so it is asked for each box. */
+static int
+sum_old(pyri_change *c, const pyri_box *box, pyri_summary *out)
+{
+    int err = 0;
+    pyri_chain_reset(&c->old);
+    if (c->leaf)
+        err = pyri_chain_load(&c->old, c->t, c->p->pos, c->leaf, box, 0);
+    return err < 0 ? err : pyri_sum_cells(c->f, &c->old, box, out);
+}
+
 /* --- regions ------------------------------------------------------------- */
 
 /* The cells of region i that stay as they are. */
@@ -64,10 +78,10 @@ sum_region(pyri_change *c, int i, pyri_summary *out)
     if (!pyri_box_intersect(ndim, &region, &c->shown, &part))
         return 0;
     if (!pyri_box_intersect(ndim, &part, &c->p->frags[0].box, &hidden))
-        return pyri_sum_cells(c->f, c->old, &part, out);
+        return sum_old(c, &part, out);
     int n = pyri_box_subtract(ndim, &part, &hidden, rest);
     for (int k = 0; k < n && err == 0; k++)
-        err = pyri_sum_cells(c->f, c->old, &rest[k], out);
+        err = sum_old(c, &rest[k], out);
     return err;
 }
 
@@ -122,8 +136,8 @@ pyri_sum_difference(pyri_change *c, const pyri_about *about, bool *known,
     *known = false;
     *after = about->summary;
     if (!pyri_change_is_plain(c) || !about->known ||
-        !pyri_summary_now(c->t->form, s->type, s->fill, about->label,
-                          &c->chunk, after))
+        !pyri_summary_now(c->t->form, s->type, s->fill, about->label, &c->chunk,
+                          after))
         return 0;
     const pyri_box *box = &c->p->frags[0].box;
     if (after->count != about->summary.count)
@@ -133,7 +147,7 @@ pyri_sum_difference(pyri_change *c, const pyri_about *about, bool *known,
         pyri_summary_add_same(&hidden, s->type, s->fill, after->min,
                               pyri_box_cells(s->ndim, box));
     else
-        err = pyri_sum_cells(c->f, c->old, box, &hidden);
+        err = sum_old(c, box, &hidden);
     if (err < 0)
         return err;
     pyri_regions_hide(&c->regions, s->ndim, &c->chunk, s->type, box, &hidden);
@@ -146,8 +160,7 @@ pyri_sum_difference(pyri_change *c, const pyri_about *about, bool *known,
     if (!*known)
         return 0;
     pyri_summary_merge(after, s->type, &c->p->own);
-    pyri_regions_add(&c->regions, s->ndim, &c->chunk, s->type, box,
-                     &c->p->own);
+    pyri_regions_add(&c->regions, s->ndim, &c->chunk, s->type, box, &c->p->own);
     return 0;
 }
 
@@ -157,19 +170,16 @@ pyri_sum_difference(pyri_change *c, const pyri_about *about, bool *known,
 static int
 sum_all(pyri_change *c, pyri_summary *after)
 {
-    pyri_chain chain = {0};
     int err = 0;
+    pyri_chain_reset(&c->old);
     for (int i = 0; i < c->p->n && err == 0; i++) {
         pyri_frag frag = c->p->frags[i];
         frag.version = UINT64_MAX; /* newer than any cut */
-        err = pyri_chain_add(&chain, c->t->form, &frag);
+        err = pyri_chain_add(&c->old, c->t->form, &frag);
     }
-    for (int i = 0; i < c->old->n && err == 0; i++)
-        err = pyri_chain_add(&chain, c->t->form, &c->old->links[i].frag);
-    if (err == 0)
-        err = pyri_sum_cells(c->f, &chain, &c->shown, after);
-    pyri_chain_fini(&chain);
-    return err;
+    if (err == 0 && c->leaf)
+        err = pyri_chain_load(&c->old, c->t, c->p->pos, c->leaf, NULL, 0);
+    return err < 0 ? err : pyri_sum_cells(c->f, &c->old, &c->shown, after);
 }
 
 /* All but the new cells, region by region. */
@@ -207,7 +217,7 @@ pyri_sum_chunk(pyri_change *c, pyri_summary *after)
         int n = pyri_box_subtract(a->schema.ndim, &c->shown,
                                   &c->p->frags[0].box, rest);
         for (int i = 0; i < n && err == 0; i++)
-            err = pyri_sum_cells(c->f, c->old, &rest[i], after);
+            err = sum_old(c, &rest[i], after);
     }
     pyri_summary_merge(after, a->schema.type, &c->p->own);
     return err;
@@ -217,20 +227,18 @@ int
 pyri_sum_after(const pyri_array *a, const pyri_tree *t, const pyri_painted *p,
                const pyri_node *node, pyri_leaf *leaf)
 {
-    pyri_fetcher f = {.array = (pyri_array *)(uintptr_t)a,
-                      .reader = t->reader};
-    pyri_chain old = {0};
-    pyri_change c = {.f = &f, .t = t, .p = p, .old = &old};
-    pyri_about about = {.label = UINT64_MAX, .known = true}, *own = &leaf->about;
+    pyri_fetcher f = {.array = (pyri_array *)(uintptr_t)a, .reader = t->reader};
+    pyri_change c = {.f = &f, .t = t, .p = p, .leaf = node};
+    pyri_about about = {.label = UINT64_MAX, .known = true},
+               *own = &leaf->about;
     int err = 0;
     pyri_summary_init(&about.summary);
     own->known = false;
     if (!pyri_change_begin(&c))
         return 0;
-    if (node && (err = pyri_node_about(node, t->type, &about)) == 0 &&
-        (err = pyri_leaf_regions(node, t->type, a->schema.ndim, &c.chunk,
-                                 &c.regions)) == 0)
-        err = pyri_chain_load(&old, t, p->pos, node, NULL, 0);
+    if (node && (err = pyri_node_about(node, t->type, &about)) == 0)
+        err = pyri_leaf_regions(node, t->type, a->schema.ndim, &c.chunk,
+                                &c.regions);
     if (err == 0)
         err = pyri_sum_difference(&c, &about, &own->known, &own->summary);
     if (err == 0 && !own->known) {
@@ -239,6 +247,6 @@ pyri_sum_after(const pyri_array *a, const pyri_tree *t, const pyri_painted *p,
     }
     leaf->regions = c.regions;
     pyri_fetcher_fini(&f);
-    pyri_chain_fini(&old);
+    pyri_chain_fini(&c.old);
     return err;
 }

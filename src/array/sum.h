@@ -12,11 +12,12 @@ typedef struct pyri_change {
     pyri_fetcher *f;
     const pyri_tree *t;
     const pyri_painted *p;
-    const pyri_chain *old;
+    const pyri_node *leaf; /* of the old cells; NULL: they are fill */
+    pyri_chain old;        /* what is needed of it at the time */
     pyri_box chunk, shown;
     pyri_regions regions; /* known of the old cells; once they are summed up, of
                              the new ones */
-} pyri_change;
+} pyri_change; /* end with pyri_chain_fini(&c.old) */
 
 /* False if it is too dear, or if a shrink has come in between. */
 bool pyri_change_begin(pyri_change *c);

@@ -33,8 +33,10 @@ void
 pyri_leaf_fini(pyri_leaf *l)
 {
     free(l->frags);
+    pyri_buf_fini(&l->below);
     l->frags = NULL;
     l->n = 0;
+    l->nbelow = 0;
 }
 
 pyri_digest
@@ -58,14 +60,16 @@ pyri_leaf_encode(pyri_bytes key, const pyri_leaf *l, pyr_type type, int ndim,
 {
     uint8_t regions[PYRI_REGIONS_BYTES];
     size_t start = out->size;
-    size_t tail = l->about.known ? pyri_regions_encode(&l->regions, type, regions)
-                                 : 0;
+    size_t tail = l->about.known
+                      ? pyri_regions_encode(&l->regions, type, regions)
+                      : 0;
     if (!pyri_node_begin(&l->about, type, 0, 0, NODE_HEAD, out))
         return;
     pyri_buf_varint(out, l->prev);
-    pyri_buf_varint(out, (uint64_t)l->n);
+    pyri_buf_varint(out, (uint64_t)l->n + l->nbelow);
     for (int i = 0; i < l->n; i++)
         pyri_frag_encode(&l->frags[i], ndim, chunk, out);
+    pyri_buf_add(out, l->below.data, l->below.size);
     pyri_buf_add(out, regions, tail);
     if (out->failed)
         return;
@@ -83,9 +87,9 @@ pyri_leaf_regions(const pyri_node *node, pyr_type type, int ndim,
         return 0;
     if (tail > node->size - NODE_HEAD)
         return pyri_fail(PYR_ECORRUPT, "a leaf of the tree is damaged");
-    return pyri_regions_decode(
-        out, type, pyri_regions_of(ndim, chunk),
-        (pyri_bytes){node->bytes + node->size - tail, tail});
+    return pyri_regions_decode(out, type, pyri_regions_of(ndim, chunk),
+                               (pyri_bytes){node->bytes + node->size - tail,
+                                            tail});
 }
 
 int
@@ -142,4 +146,82 @@ int
 pyri_leaf_skip(pyri_leaf_walk *w, const pyri_frag *frag)
 {
     return pyri_frag_skip_rest(&w->at, frag);
+}
+
+/* --- a leaf on another one ----------------------------------------------- */
+
+enum { COVERS = 8 };
+
+/* Boxes all of whose cells are above what comes next. */
+typedef struct covers {
+    pyri_box boxes[COVERS];
+    int n, ndim;
+} covers;
+
+static bool
+add_cover(covers *c, const pyri_frag *f)
+{
+    if (f->masked)
+        return true;
+    if (c->n == COVERS)
+        return false;
+    for (int d = 0; d < c->ndim; d++) {
+        c->boxes[c->n].lo[d] = f->box.lo[d];
+        c->boxes[c->n].hi[d] = f->box.hi[d];
+    }
+    c->n++;
+    return true;
+}
+
+static bool
+is_covered(const covers *c, const pyri_box *box)
+{
+    for (int i = 0; i < c->n; i++)
+        if (pyri_box_contains(c->ndim, &c->boxes[i], box))
+            return true;
+    return false;
+}
+
+/* Lists are without what one of their fragments hides, but for what was put in
+ * later: folds. */
+static int
+lay(pyri_leaf *l, pyri_leaf_walk *w, covers *above, bool *done)
+{
+    const uint8_t *from = w->at.at;
+    int err = 0;
+    while (err == 0 && w->left && *done) {
+        pyri_frag f;
+        const uint8_t *start = w->at.at;
+        if ((err = pyri_leaf_peek(w, &f)) < 0 ||
+            (err = pyri_leaf_skip(w, &f)) < 0)
+            break;
+        if (is_covered(above, &f.box)) {
+            pyri_buf_add(&l->below, from, (size_t)(start - from));
+            from = w->at.at;
+            continue;
+        }
+        l->nbelow++;
+        *done = !f.fold || add_cover(above, &f);
+    }
+    pyri_buf_add(&l->below, from, (size_t)(w->at.at - from));
+    return err < 0 ? err : pyri_buf_check(&l->below, "a leaf of the tree");
+}
+
+int
+pyri_leaf_lay(pyri_leaf *l, const pyri_node *on, int ndim,
+              const pyri_box *chunk, bool *done)
+{
+    covers above = {.ndim = ndim};
+    pyri_leaf_walk w;
+    int err = pyri_leaf_begin(on, ndim, chunk, &w);
+    *done = err == 0 && !w.prev;
+    for (int i = 0; i < l->n && *done; i++)
+        *done = add_cover(&above, &l->frags[i]);
+    if (*done)
+        err = lay(l, &w, &above, done);
+    if (!*done) {
+        pyri_buf_fini(&l->below);
+        l->nbelow = 0;
+    }
+    return err;
 }

@@ -157,6 +157,8 @@ typedef struct pyri_leaf {
     uint64_t prev; /* label; 0: none */
     pyri_frag *frags;
     int n;
+    pyri_buf below; /* more, as they are stored in another leaf of the chunk */
+    uint64_t nbelow;
     pyri_regions regions; /* of the cells that the summary is of */
 } pyri_leaf; /* end with pyri_leaf_fini() */
 
@@ -187,6 +189,14 @@ int pyri_leaf_next(pyri_leaf_walk *w, pyri_frag *frag);
 int pyri_leaf_peek(pyri_leaf_walk *w, pyri_frag *frag);
 int pyri_leaf_take(pyri_leaf_walk *w, pyri_frag *frag); /* the rest of it */
 int pyri_leaf_skip(pyri_leaf_walk *w, const pyri_frag *frag);
+/*
+ * Put a leaf that is being made on those fragments of another one that its own
+ * do not hide (nor folds among them), as they are: the cost of a link is that
+ * of a copy. False, and nothing is done, if it takes more than that: with
+ * `prev`, or many folds.
+ */
+int pyri_leaf_lay(pyri_leaf *l, const pyri_node *on, int ndim,
+                  const pyri_box *chunk, bool *done);
 /* The digest of a leaf whose version wrote one fragment, over one of the digest
  * `before`; zero: over nothing. */
 pyri_digest pyri_leaf_digest(int ndim, const pyri_frag *f, pyri_digest before);

@@ -389,6 +389,111 @@ forged_leaves_are_refused_or_harmless(void)
     }
 }
 
+/* --- leaves on others ---------------------------------------------------- */
+
+/* Is fragment i of a leaf hidden by `own`, or by a fold above it? */
+static bool
+is_hidden(const pyri_leaf *l, int i, const pyri_frag *own)
+{
+    bool hidden = !own->masked &&
+                  pyri_box_contains(2, &own->box, &l->frags[i].box);
+    for (int k = 0; k < i; k++)
+        hidden |= l->frags[k].fold && !l->frags[k].masked &&
+                  pyri_box_contains(2, &l->frags[k].box, &l->frags[i].box);
+    return hidden;
+}
+
+/* Store a leaf again, with folds and masks, and open it. */
+static void
+fold_some(bundle *b, rng *r, pyri_node *node)
+{
+    pyri_leaf_walk w;
+    b->leaf.prev = 0;
+    for (int i = 0; i < b->leaf.n; i++) {
+        b->leaf.frags[i].fold = rng_once_in(r, 3);
+        b->leaf.frags[i].masked = b->leaf.frags[i].kind && rng_once_in(r, 4);
+    }
+    b->bytes.size = 0;
+    pyri_leaf_encode((pyri_bytes){b->key, b->key_size}, &b->leaf, type, 2,
+                     &b->chunk, &b->bytes);
+    OK(open_leaf(b, b->bytes.size, node, &w));
+}
+
+static void
+a_leaf_laid_on_another_lists_what_it_does_not_hide(void)
+{
+    int hidden = 0;
+    for (uint64_t seed = 0; seed < 2000; seed++) {
+        rng r = rng_of(seed);
+        bundle on, top;
+        pyri_node node;
+        pyri_leaf_walk w;
+        bool done;
+        make_leaf(&on, &r);
+        fold_some(&on, &r, &node);
+        make_leaf(&top, &r);
+        top.leaf.prev = 0;
+        top.leaf.n = 1;
+        if (top.leaf.frags[0].version == 0 || !rng_once_in(&r, 4))
+            top.leaf.frags[0] = (pyri_frag){.box = {{31, 4001}, {39, 4009}},
+                                            .version = 7};
+        OK(pyri_leaf_lay(&top.leaf, &node, 2, &top.chunk, &done));
+        REQUIRE(done);
+        top.bytes.size = 0;
+        pyri_leaf_encode((pyri_bytes){top.key, top.key_size}, &top.leaf, type,
+                         2, &top.chunk, &top.bytes);
+        OK(open_leaf(&top, top.bytes.size, &node, &w));
+        pyri_frag f = {0};
+        OK(pyri_leaf_next(&w, &f));
+        for (int i = 0; i < on.leaf.n; i++) {
+            const pyri_frag *want = &on.leaf.frags[i];
+            if (is_hidden(&on.leaf, i, &top.leaf.frags[0])) {
+                hidden++;
+                continue;
+            }
+            REQUIRE(w.left);
+            OK(pyri_leaf_next(&w, &f));
+            CHECK(f.version == want->version && f.fold == want->fold);
+            CHECK(f.masked == want->masked && f.check == want->check);
+            CHECK(pyri_box_equal(2, &f.box, &want->box));
+        }
+        CHECK(w.left == 0 && w.at.at == w.at.end);
+        end_leaf(&on);
+        end_leaf(&top);
+    }
+    CHECK(hidden > 500);
+}
+
+static void
+a_leaf_that_lies_on_another_or_has_many_folds_is_not_copied(void)
+{
+    rng r = rng_of(1);
+    bundle b;
+    pyri_node node;
+    pyri_leaf_walk w;
+    pyri_leaf top = {.n = 0};
+    bool done;
+    make_leaf(&b, &r);
+    for (int folds = 0; folds < 2; folds++) {
+        pyri_leaf many = {.prev = folds ? 0 : 1, .about = b.leaf.about};
+        many.frags = calloc(20, sizeof *many.frags);
+        REQUIRE(many.frags);
+        for (; folds && many.n < 20; many.n++)
+            many.frags[many.n] = (pyri_frag){
+                .fold = true,
+                .box = {{30, 4000}, {31, 4001 + (uint64_t)many.n % 9}}};
+        b.bytes.size = 0;
+        pyri_leaf_encode((pyri_bytes){b.key, b.key_size}, &many, type, 2,
+                         &b.chunk, &b.bytes);
+        OK(open_leaf(&b, b.bytes.size, &node, &w));
+        OK(pyri_leaf_lay(&top, &node, 2, &b.chunk, &done));
+        CHECK(!done && top.nbelow == 0 && top.below.size == 0);
+        pyri_leaf_fini(&many);
+    }
+    pyri_leaf_fini(&top);
+    end_leaf(&b);
+}
+
 static void
 an_inner_node_is_no_leaf(void)
 {
@@ -412,4 +517,7 @@ TESTS(T(an_inner_node_survives_being_stored),
       T(keys_differ_where_names_differ_and_fit_their_room),
       T(a_leaf_survives_being_stored),
       T(every_flipped_bit_of_a_leaf_is_noticed),
-      T(forged_leaves_are_refused_or_harmless), T(an_inner_node_is_no_leaf))
+      T(forged_leaves_are_refused_or_harmless),
+      T(a_leaf_laid_on_another_lists_what_it_does_not_hide),
+      T(a_leaf_that_lies_on_another_or_has_many_folds_is_not_copied),
+      T(an_inner_node_is_no_leaf))
