@@ -14,10 +14,10 @@
 #include "base/scratch.h"
 #include "base/sys.h"
 
+#include <limits.h>
 #include <stdlib.h>
-#include <string.h>
 
-enum { SIDE_BY_SIDE = 128 };
+enum { SIDE_BY_SIDE = 128, FIRST = 64 /* links: seldom more */ };
 
 /* Of links, along the first axis. */
 typedef struct ends {
@@ -40,15 +40,11 @@ pyri_chain_reset(pyri_chain *c)
 static int
 make_room(pyri_chain *c)
 {
-    int room = c->room ? 4 * c->room : 64; /* seldom more: see FOLD_MIN */
-    pyri_link *links = pyri_scratch_take((size_t)room * sizeof *links);
-    if (!links)
+    size_t room = (size_t)c->room, n = (size_t)c->n;
+    size_t want = n < FIRST ? FIRST : n + 1;
+    if (!pyri_scratch_room(&c->links, &room, n, want, sizeof *c->links))
         return pyri_fail_nomem("the fragments of a chunk");
-    if (c->n)
-        memcpy(links, c->links, (size_t)c->n * sizeof *links);
-    pyri_scratch_give(c->links);
-    c->links = links;
-    c->room = room;
+    c->room = room < INT_MAX ? (int)room : INT_MAX;
     return 0;
 }
 
@@ -89,8 +85,7 @@ add_wanted(pyri_chain *c, wanted *w, pyri_leaf_walk *leaf, pyri_frag *f)
     if (err == 0)
         err = pyri_chain_add(c, w->t->form, f);
     if (err == 0 && w->box && !f->masked)
-        w->covered =
-            pyri_box_contains(ndim, &c->links[c->n - 1].shown, w->box);
+        w->covered = pyri_box_contains(ndim, &c->links[c->n - 1].shown, w->box);
     return err;
 }
 

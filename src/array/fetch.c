@@ -30,8 +30,8 @@ enum {
 void
 pyri_fetcher_fini(pyri_fetcher *f)
 {
-    free(f->gets);
-    free(f->pieces);
+    pyri_scratch_give(f->gets);
+    pyri_scratch_give(f->pieces);
     pyri_scratch_give(f->slab);
     pyri_buf_fini(&f->expanded);
     f->slab = NULL;
@@ -53,14 +53,9 @@ typedef struct pyri_piece {
 static int
 add_pieces(pyri_fetcher *f, const pyri_box *boxes, int n, int link)
 {
-    if (f->npieces + (size_t)n > f->pieces_room) {
-        size_t room = 2 * f->pieces_room + 2 * PYR_MAX_DIMS;
-        piece *pieces = pyri_sys_realloc(f->pieces, room * sizeof *pieces);
-        if (!pieces)
-            return pyri_fail_nomem("a read");
-        f->pieces = pieces;
-        f->pieces_room = room;
-    }
+    if (!pyri_scratch_room(&f->pieces, &f->pieces_room, f->npieces,
+                           f->npieces + (size_t)n, sizeof *f->pieces))
+        return pyri_fail_nomem("a read");
     int ndim = f->array->schema.ndim;
     for (int i = 0; i < n; i++) {
         piece *p = &f->pieces[f->npieces++];
@@ -144,14 +139,9 @@ lay_out(pyri_fetcher *f, pyri_fetch *job)
 static int
 add_gets(pyri_fetcher *f, pyri_link *link)
 {
-    if (f->ngets + 2 > f->gets_room) {
-        size_t room = f->gets_room ? 2 * f->gets_room : 16;
-        pyri_blob_get *gets = pyri_sys_realloc(f->gets, room * sizeof *gets);
-        if (!gets)
-            return pyri_fail_nomem("a read");
-        f->gets = gets;
-        f->gets_room = room;
-    }
+    if (!pyri_scratch_room(&f->gets, &f->gets_room, f->ngets, f->ngets + 2,
+                           sizeof *f->gets))
+        return pyri_fail_nomem("a read");
     const pyri_frag *g = &link->frag;
     if (link->to > g->stored)
         return pyri_fail(PYR_ECORRUPT, "a fragment has the wrong size");

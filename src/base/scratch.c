@@ -11,8 +11,15 @@
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
-enum { SLOTS = 8, KEEP_MAX = 4 << 20, SMALL = 64 << 10, LEAST = 256 << 10 };
+enum {
+    SLOTS = 8,
+    KEEP_MAX = 4 << 20,
+    SMALL = 64 << 10,
+    LEAST = 256 << 10,
+    FIRST = 16
+};
 
 /* In front of each buffer; keeps what follows aligned. */
 typedef struct head {
@@ -55,4 +62,26 @@ pyri_scratch_give(void *buffer)
             h = NULL;
     }
     free(h);
+}
+
+bool
+pyri_scratch_room(void *list, size_t *room, size_t used, size_t want,
+                  size_t size)
+{
+    size_t more = *room > SIZE_MAX / 2 ? SIZE_MAX : 2 * *room, bytes;
+    void *old, *data;
+    if (want <= *room)
+        return true;
+    more = more < FIRST ? FIRST : more;
+    more = more < want ? want : more;
+    if (__builtin_mul_overflow(more, size, &bytes) ||
+        !(data = pyri_scratch_take(bytes)))
+        return false;
+    memcpy(&old, list, sizeof old); /* a pointer of any type */
+    if (used)
+        memcpy(data, old, used * size);
+    pyri_scratch_give(old);
+    memcpy(list, &data, sizeof data);
+    *room = (((head *)data - 1)->size) / size; /* it may be a larger one */
+    return true;
 }

@@ -111,8 +111,28 @@ no_two_threads_have_a_buffer_at_the_same_time(void)
     CHECK(spoilt == 0);
 }
 
+static void
+a_list_keeps_what_it_has_as_it_grows(void)
+{
+    uint32_t *list = NULL;
+    size_t room = 0;
+    for (size_t n = 0; n < 300000; n++) {
+        size_t before = room;
+        REQUIRE(pyri_scratch_room(&list, &room, n, n + 1, sizeof *list));
+        CHECK(room > n && (room == before || before == n));
+        list[n] = (uint32_t)n;
+    }
+    for (size_t n = 0; n < 300000; n++)
+        REQUIRE(list[n] == n);
+    memset(list, 1, room * sizeof *list); /* a checker sees a short one */
+    CHECK(!pyri_scratch_room(&list, &room, 1, SIZE_MAX / 2, sizeof *list));
+    CHECK(list[room - 1] == 0x01010101); /* it is as it was */
+    pyri_scratch_give(list);
+}
+
 TESTS(T(a_buffer_holds_what_was_asked_for),
       T(a_buffer_given_back_is_handed_out_again),
       T(a_kept_buffer_that_is_too_small_is_not_handed_out),
       T(absurd_sizes_give_nothing), T(buffers_taken_together_do_not_overlap),
+      T(a_list_keeps_what_it_has_as_it_grows),
       T(no_two_threads_have_a_buffer_at_the_same_time))

@@ -18,7 +18,7 @@
  * second is taken along to the first. So nothing moves while a reader is
  * shown it, and what is not asked for goes by itself.
  *
- *     table of a half    hash of the key -> mark, place of the copy
+ *     table of a half    hash of the key -> WAYS marks, places of the copies
  *     bytes of a half    key's size (2), value's size (4), 0 (2), key, 0...,
  *                        value; each on a multiple of 8
  *
@@ -36,7 +36,8 @@
 
 enum {
     SLOTS = 8192,
-    ROOM = 2 << 20, /* bytes of a half */
+    WAYS = 4, /* slots that a key may be in: so that few drive others out */
+    ROOM = 2 << 20,  /* bytes of a half */
     MOST = 64 << 10, /* of a node that is kept */
     HEAD = 8
 };
@@ -55,6 +56,7 @@ typedef struct half {
 struct pyri_recent {
     half halves[2];
     unsigned first; /* of them */
+    unsigned next;  /* way to give up when all of them are taken */
     bool full;
     uint64_t mark;
 };
@@ -102,12 +104,12 @@ round_up(size_t size)
     return (size + 7) / 8 * 8;
 }
 
-/* Its place in the table, and what it is known by there. */
+/* The first of its places in the table, and what it is known by there. */
 static place *
 find(half *h, uint64_t hash, uint32_t *mark)
 {
     *mark = (uint32_t)hash | 1;
-    return &h->table[hash >> 32 & (SLOTS - 1)];
+    return &h->table[(hash >> 32 & (SLOTS - 1)) / WAYS * WAYS];
 }
 
 static bool
@@ -118,6 +120,35 @@ is_at(const half *h, const place *p, uint32_t mark, pyri_bytes key)
     const uint8_t *at = h->bytes + p->at;
     return pyri_load16(at - HEAD) == key.size &&
            memcmp(at, key.data, key.size) == 0;
+}
+
+/* Where it is; NULL: nowhere. */
+static const place *
+copy_of(half *h, uint64_t hash, pyri_bytes key)
+{
+    uint32_t mark;
+    const place *p = find(h, hash, &mark);
+    for (int i = 0; i < WAYS; i++)
+        if (is_at(h, &p[i], mark, key))
+            return &p[i];
+    return NULL;
+}
+
+/* Its place, or the one that it is to have: one that nobody has; else that of
+ * one that was only offered; else that of another copy, whose bytes stay where
+ * they are. */
+static place *
+place_for(pyri_recent *c, half *h, uint64_t hash, uint32_t *mark)
+{
+    place *p = find(h, hash, mark), *best = &p[c->next++ % WAYS];
+    for (int i = 0; i < WAYS; i++) {
+        if (p[i].mark == *mark)
+            return &p[i];
+        if (best->mark != 0 && p[i].at == 0 &&
+            (p[i].mark == 0 || best->at != 0))
+            best = &p[i];
+    }
+    return best;
 }
 
 static pyri_bytes
@@ -152,16 +183,17 @@ pyri_recent_get(pyri_recent *c, pyri_bytes key, pyri_bytes *value)
     half *first = &c->halves[c->first], *second = &c->halves[!c->first];
     uint64_t hash = pyri_hash64(key.data, key.size);
     uint32_t mark;
-    place *p = find(first, hash, &mark), *q = find(second, hash, &mark);
-    if (is_at(first, p, mark, key)) {
+    const place *p = copy_of(first, hash, key);
+    if (p) {
         *value = value_at(first, p);
         return true;
     }
-    if (!is_at(second, q, mark, key))
+    if (!(p = copy_of(second, hash, key)))
         return false;
-    *value = value_at(second, q);
-    if (copy_in(first, p, key, *value))
-        p->mark = mark;
+    *value = value_at(second, p);
+    place *to = place_for(c, first, hash, &mark);
+    if (copy_in(first, to, key, *value))
+        to->mark = mark;
     else
         c->full = true;
     return true;
@@ -172,9 +204,9 @@ pyri_recent_offer(pyri_recent *c, pyri_bytes key, pyri_bytes value)
 {
     half *first = &c->halves[c->first];
     uint32_t mark;
-    place *p = find(first, pyri_hash64(key.data, key.size), &mark);
     if (key.size == 0 || key.size > PYRI_MAX_KEY || value.size > MOST)
         return;
+    place *p = place_for(c, first, pyri_hash64(key.data, key.size), &mark);
     if (p->mark != mark)
         *p = (place){mark, 0};
     else if (p->at == 0 && !copy_in(first, p, key, value))

@@ -77,6 +77,26 @@ all_goes_when_the_mark_is_another(void)
     pyri_recent_free(c);
 }
 
+/* A large box has thousands of leaves: all but a few are kept side by side. */
+static void
+half_as_many_as_there_are_slots_hardly_drive_each_other_out(void)
+{
+    enum { MANY = 4000 };
+    pyri_recent *c = pyri_recent_new();
+    uint8_t key[20], value[8] = {0};
+    pyri_bytes got;
+    int kept = 0;
+    pyri_recent_begin(c, 1);
+    for (int round = 0; round < 4; round++)
+        for (uint32_t i = 0; i < MANY; i++)
+            if (!pyri_recent_get(c, key_of(i, key), &got))
+                pyri_recent_offer(c, key_of(i, key), (pyri_bytes){value, 8});
+    for (uint32_t i = 0; i < MANY; i++)
+        kept += pyri_recent_get(c, key_of(i, key), &got);
+    CHECK(kept > MANY * 9 / 10);
+    pyri_recent_free(c);
+}
+
 /* Many more bytes than there is room for; in each round the same few are asked
  * for again and again. */
 static void
@@ -241,6 +261,7 @@ who_verifies_is_shown_what_is_stored(void)
 
 TESTS(T(a_node_is_kept_when_it_is_offered_twice),
       T(all_goes_when_the_mark_is_another),
+      T(half_as_many_as_there_are_slots_hardly_drive_each_other_out),
       T(what_is_asked_for_stays_and_all_of_it_is_right),
       T(views_are_good_until_the_next_begin),
       T(nodes_are_trusted_once_they_were_vouched_for),
