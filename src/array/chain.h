@@ -68,6 +68,8 @@ typedef struct pyri_fetcher {
     const pyri_frag *expanded_of;
     struct pyri_piece *pieces; /* of all jobs, one after the other */
     size_t npieces, pieces_room;
+    pyri_prefetch ahead;   /* rows of the piece after the one that is copied */
+    pyri_rows ahead_rows;
 } pyri_fetcher;
 
 void pyri_fetcher_fini(pyri_fetcher *f);

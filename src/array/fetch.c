@@ -24,7 +24,8 @@
 enum {
     SLAB = 128 << 10, /* bytes verified before they are copied */
     LARGE = 256 << 10, /* bytes got slab by slab, if they are new */
-    LONG_ROW = 16 << 10 /* bytes that the processor foresees by itself */
+    LONG_ROW = 16 << 10, /* bytes that the processor foresees by itself */
+    FORESEEN = 8 << 10   /* bytes of a piece that are fetched before its turn */
 };
 
 void
@@ -456,7 +457,7 @@ copy_plain(pyri_fetcher *f, const pyri_frag *g, const pyri_blob_get *gets,
     else if (f->past_caches)
         pyri_copy_past(n, cell, extent, to, src);
     else
-        pyri_copy(n, cell, extent, to, src);
+        pyri_copy_before(n, cell, extent, to, src, &f->ahead);
     return 0;
 }
 
@@ -627,14 +628,48 @@ gets_of(const pyri_fetcher *f, const pyri_link *link)
     return link->frag.kind == PYRI_FRAG_SAME ? NULL : f->gets + link->get;
 }
 
-/* Copy the pieces of a job, or sum them up. */
+/* Note the first rows of a piece: they are brought into the cache while the one
+ * before is copied, as the processor cannot know where they are. */
+static void
+foresee(pyri_fetcher *f, const pyri_fetch *job, const piece *p)
+{
+    if (p->link == job->n)
+        return;
+    int n = f->array->schema.ndim;
+    size_t cell = pyri_type_size(f->array->schema.type);
+    const pyri_frag *g = &job->links[p->link].frag;
+    const pyri_blob_get *gets = gets_of(f, &job->links[p->link]);
+    if (!gets || g->masked || g->kind != PYRI_FRAG_PLAIN || !gets[1].data ||
+        gets[1].later)
+        return;
+    uint64_t extent[PYR_MAX_DIMS], from, end;
+    pyri_mem src = pyri_mem_dense(n, cell, &g->box, NULL);
+    pyri_rows *rows = &f->ahead_rows;
+    extents(n, &p->box, extent);
+    pyri_rows_of(n, cell, extent, src.step, rows);
+    span_of(n, cell, &g->box, &p->box, &from, &end);
+    if (rows->run >= LONG_ROW || end > g->stored)
+        return;
+    rows->pieces = pyri_min64(rows->pieces, FORESEEN / rows->run + 1);
+    pyri_prefetch_begin(&f->ahead, rows,
+                        gets[1].data + (gets[0].size + from - gets[1].offset));
+}
+
+/* Copy the pieces of a job, or sum them up. `next` comes after it, or NULL. */
 static int
-copy_pieces(pyri_fetcher *f, const pyri_fetch *job, size_t end)
+copy_pieces(pyri_fetcher *f, const pyri_fetch *job, size_t end,
+            const pyri_fetch *next)
 {
     const pyri_schema *s = &f->array->schema;
     int err = 0;
     for (size_t i = job->pieces; i < end && err == 0; i++) {
         const piece *p = &f->pieces[i];
+        pyri_prefetch_more(&f->ahead, FORESEEN); /* what is left of its own */
+        f->ahead.left = 0;
+        if (i + 1 < end)
+            foresee(f, job, p + 1);
+        else if (next && !next->painted)
+            foresee(f, next, p + 1);
         pyri_mem to = place_of(f, job, &p->box);
         if (p->link == job->n) {
             set_or_sum(s, &p->box, s->fill, to, job->sum);
@@ -689,6 +724,7 @@ pyri_fetch_run(pyri_fetcher *f, pyri_fetch *jobs, size_t n)
 {
     int err = 0;
     f->ngets = f->npieces = 0;
+    f->ahead.left = 0;
     f->expanded_of = NULL;
     for (size_t i = 0; i < n && err == 0; i++)
         err = plan(f, &jobs[i]);
@@ -702,7 +738,8 @@ pyri_fetch_run(pyri_fetcher *f, pyri_fetch *jobs, size_t n)
     for (size_t i = 0; i < n && err == 0; i++) {
         size_t end = i + 1 < n ? jobs[i + 1].pieces : f->npieces;
         if (!jobs[i].painted)
-            err = copy_pieces(f, &jobs[i], end);
+            err = copy_pieces(f, &jobs[i], end,
+                              i + 1 < n ? &jobs[i + 1] : NULL);
         else
             err = jobs[i].sum ? paint_and_sum(f, &jobs[i])
                               : paint_all(f, &jobs[i]);

@@ -46,7 +46,8 @@ pyri_mem_move(int n, pyri_mem m, const uint64_t *from, const uint64_t *to)
 /* A nest of loops over two memories, innermost axis last. */
 typedef struct nest {
     int n;
-    bool past; /* the caches */
+    bool past;           /* the caches */
+    pyri_prefetch *next; /* rows to fetch meanwhile, or NULL */
     uint64_t extent[PYR_MAX_DIMS];
     int64_t dst[PYR_MAX_DIMS], src[PYR_MAX_DIMS];
 } nest;
@@ -58,6 +59,7 @@ join(int n, const uint64_t *extent, const int64_t *dst, const int64_t *src,
 {
     out->n = 0;
     out->past = false;
+    out->next = NULL;
     for (int d = 0; d < n; d++) {
         if (extent[d] == 0)
             return false;
@@ -78,13 +80,13 @@ join(int n, const uint64_t *extent, const int64_t *dst, const int64_t *src,
     return true;
 }
 
-#define COPY_CELLS(type)                                                      \
-    do {                                                                      \
-        for (uint64_t i = 0; i < count; i++) {                                \
-            type v;                                                           \
-            memcpy(&v, src + (int64_t)i * ss, sizeof v);                      \
-            memcpy(dst + (int64_t)i * ds, &v, sizeof v);                      \
-        }                                                                     \
+#define COPY_CELLS(type)                                                       \
+    do {                                                                       \
+        for (uint64_t i = 0; i < count; i++) {                                 \
+            type v;                                                            \
+            memcpy(&v, src + (int64_t)i * ss, sizeof v);                       \
+            memcpy(dst + (int64_t)i * ds, &v, sizeof v);                       \
+        }                                                                      \
     } while (0)
 
 static void
@@ -187,6 +189,8 @@ copy_nest(const nest *s, int axis, size_t cell, uint8_t *dst,
             if (ahead < count - i)
                 fetch(src + (int64_t)ahead * ss, run);
             copy_run(s, dst, src, run);
+            if (s->next)
+                pyri_prefetch_more(s->next, run);
         }
         return;
     }
@@ -198,9 +202,17 @@ void
 pyri_copy(int n, size_t cell, const uint64_t *extent, pyri_mem dst,
           pyri_mem src)
 {
+    pyri_copy_before(n, cell, extent, dst, src, NULL);
+}
+
+void
+pyri_copy_before(int n, size_t cell, const uint64_t *extent, pyri_mem dst,
+                 pyri_mem src, pyri_prefetch *next)
+{
     nest s;
     if (!join(n, extent, dst.step, src.step, &s))
         return;
+    s.next = next && next->left ? next : NULL;
     if (s.n == 0)
         memcpy(dst.base, src.base, cell);
     else

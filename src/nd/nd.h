@@ -137,5 +137,9 @@ void pyri_prefetch_begin(pyri_prefetch *p, const pyri_rows *rows,
                          const uint8_t *at);
 /* Have so many bytes more brought into the cache, in the order of rows. */
 void pyri_prefetch_more(pyri_prefetch *p, uint64_t bytes);
+/* pyri_copy(), with rows that come next brought into the cache meanwhile: a few
+ * for each that is copied. `next` may be NULL. */
+void pyri_copy_before(int n, size_t cell, const uint64_t *extent,
+                      pyri_mem dst, pyri_mem src, pyri_prefetch *next);
 
 #endif

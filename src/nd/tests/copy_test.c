@@ -54,8 +54,17 @@ every_layout_copies_every_cell(void)
             }
             memcpy(want + to, src + from, cell);
         }
-        if (round % 2)
+        pyri_rows rows = {.outer = 1,
+                          .extent = {9},
+                          .step = {100},
+                          .run = 1 + next(100),
+                          .pieces = 9};
+        pyri_prefetch ahead;
+        pyri_prefetch_begin(&ahead, &rows, src);
+        if (round % 3 == 0)
             pyri_copy(n, cell, extent, b, a);
+        else if (round % 3 == 1)
+            pyri_copy_before(n, cell, extent, b, a, &ahead);
         else
             pyri_copy_past(n, cell, extent, b, a);
         REQUIRE(memcmp(dst, want, sizeof dst) == 0);
@@ -105,6 +114,24 @@ setting_fills_every_cell_and_no_other(void)
 }
 
 static void
+as_much_is_fetched_for_later_as_is_copied(void)
+{
+    static uint8_t src[1000], dst[1000], later[10000];
+    uint64_t extent[2] = {7, 50};
+    pyri_mem a = {src, {60, 1}}, b = {dst, {70, 1}};
+    pyri_rows rows = {
+        .outer = 1, .extent = {20}, .step = {400}, .run = 100, .pieces = 20};
+    pyri_prefetch ahead;
+    pyri_prefetch_begin(&ahead, &rows, later);
+    pyri_copy_before(2, 1, extent, b, a, &ahead);
+    CHECK(ahead.left == 17 && ahead.done == 50);
+    CHECK(ahead.row == later + 3 * 400);
+    ahead.left = 0;
+    pyri_copy_before(2, 1, extent, b, a, &ahead);
+    CHECK(ahead.left == 0);
+}
+
+static void
 rows_join_what_is_contiguous(void)
 {
     uint64_t extent[3] = {4, 5, 6};
@@ -122,4 +149,5 @@ rows_join_what_is_contiguous(void)
 TESTS(T(every_layout_copies_every_cell),
       T(rows_written_past_the_caches_have_any_length_and_place),
       T(setting_fills_every_cell_and_no_other),
+      T(as_much_is_fetched_for_later_as_is_copied),
       T(rows_join_what_is_contiguous))
