@@ -333,7 +333,6 @@ typedef struct summing {
 static void
 sum_bytes(summing *g, const uint8_t *at, uint64_t size)
 {
-    pyri_prefetch_more(&g->next, size);
     pyri_summary_add(g->sum, g->s->type, g->s->fill, at,
                      (size_t)(size / pyri_type_size(g->s->type)));
 }
@@ -352,6 +351,7 @@ sum_nest(summing *g, const pyri_rows *rows, int axis, const uint8_t *at)
         sum_bytes(g, g->block, g->held);
         g->held = 0;
     }
+    pyri_prefetch_more(&g->next, rows->run);
     if (rows->run > sizeof g->block / 2) {
         sum_bytes(g, at, rows->run);
     } else {
@@ -633,7 +633,7 @@ gets_of(const pyri_fetcher *f, const pyri_link *link)
 static void
 foresee(pyri_fetcher *f, const pyri_fetch *job, const piece *p)
 {
-    if (p->link == job->n)
+    if (p->link == job->n || job->sum) /* summing fetches for itself */
         return;
     int n = f->array->schema.ndim;
     size_t cell = pyri_type_size(f->array->schema.type);
