@@ -44,6 +44,7 @@ bench bench-quick:
 	@tools/install-deps.sh bench || tools/install-deps.sh build
 	@bench/peers/install.sh build/peers
 	@$(call configure,build/bench,-Dbench=true)
+	@$(MESON) setup --reconfigure build/bench >build/bench/configure.log # peers may be new
 	@$(MESON) compile -C build/bench
 	@$(PYTHON) bench/bench.py run build/bench $(if $(filter %-quick,$@),--quick) \
 	    $(if $(ONLY),--only $(ONLY))

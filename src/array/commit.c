@@ -99,7 +99,7 @@ stack(making *m, const pyri_painted *p, pyri_chain *below, pyri_leaf *leaf)
     for (int i = 0; i < p->nfloor && err == 0; i++) {
         err = pyri_chain_add(&all, &m->form, &p->floor[i]);
         if (err == 0 && is_hidden(m, &all, p->n))
-            all.n--; /* among themselves they are pruned already */
+            all.n--; /* those below the fold are pruned already */
     }
     if (err == 0) {
         if (below->n || p->n > 1)
@@ -134,8 +134,8 @@ hides_all(const making *m, const pyri_painted *p, const pyri_box *shown)
 }
 
 /*
- * What was prepared lies on the leaf that the chunk had then (its fragments are
- * `floor`). If it has another one now, a blob of the old leaf may be needed
+ * What was prepared lies on the leaf that the chunk had then (`floor` is a fold
+ * of its newest fragments, and the others). If it has another one now, a blob of the old leaf may be needed
  * by no version in between, and go when those before are forgotten: what a
  * leaf names must be its own, or named by the version just before it. A fold
  * that prepare.c put is its own; it may stay if that is so of all that is left
@@ -183,7 +183,9 @@ lay_on_base(making *m, const pyri_painted *p, const pyri_node *node, bool seen,
     bool done = false;
     int err = 0;
     pyri_grid_domain(&m->grid, 0, p->pos, &domain);
-    if (p->nfloor == 0 && m->form.ncuts == 0) {
+    /* the newest cut is first: is the leaf from before it? */
+    bool cut = m->form.ncuts && m->form.cuts[0].label > node->label;
+    if (p->nfloor == 0 && !cut) {
         if ((err = stack_alone(m, p, leaf)) == 0)
             err = pyri_leaf_lay(leaf, node, m->form.ndim, &domain, &done);
         if (err < 0 || done)

@@ -8,8 +8,8 @@
  * what they hold, or when it has FOLD_MAX links, they are read together and
  * written as one. (bench/chains.c measures both sides of this bargain;
  * docs/benchmarks.md tells what it found.) Chunks that are written equally
- * often would all be folded at the same time, so FOLD_SPREAD more are allowed,
- * to some more and to some less. Old links that are much larger than
+ * often would all be folded at the same time, so up to FOLD_SPREAD - 1 more are
+ * allowed, by the chunk's place. Old links that are much larger than
  * the rest stay as they are, below. The fold is the chunk as of the snapshot
  * that we read, so it is good whatever is in flight above it. But if anything
  * is, only a fold of all links can be used (commit.c); so a chunk in which
@@ -157,8 +157,7 @@ fold_if_long(pyri_draft *d, pyri_change *c, bool summable, pyri_painted *p)
     int err = pyri_leaf_begin(c->leaf, ndim, &c->chunk, &leaf);
     if (err < 0 || (!leaf.prev && leaf.left < (uint64_t)least))
         return err;
-    pyri_chain_reset(&c->old);
-    if ((err = pyri_chain_load(&c->old, c->t, p->pos, c->leaf, NULL, 0)) < 0)
+    if ((err = pyri_change_load(c, NULL)) < 0)
         return err;
     pyri_chain_prune(&c->old, ndim);
     int m = worth_folding(d->array, &c->old, least, &bounds);

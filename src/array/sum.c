@@ -53,15 +53,25 @@ pyri_change_is_plain(const pyri_change *c)
     return c->p->n == 1 && !c->p->frags[0].masked;
 }
 
-/* The old cells of a box. A leaf may list many fragments, of which few have
- * any, so it is asked for each box. */
+int
+pyri_change_load(pyri_change *c, const pyri_box *box)
+{
+    pyri_leaf_walk leaf;
+    if (c->whole || !c->leaf)
+        return 0;
+    int err = pyri_leaf_begin(c->leaf, c->t->grid->ndim, &c->chunk, &leaf);
+    c->whole = err == 0 && (!box || leaf.prev);
+    pyri_chain_reset(&c->old);
+    return err < 0 ? err
+                   : pyri_chain_load(&c->old, c->t, c->p->pos, c->leaf,
+                                     c->whole ? NULL : box, 0);
+}
+
+/* The old cells of a box. */
 static int
 sum_old(pyri_change *c, const pyri_box *box, pyri_summary *out)
 {
-    int err = 0;
-    pyri_chain_reset(&c->old);
-    if (c->leaf)
-        err = pyri_chain_load(&c->old, c->t, c->p->pos, c->leaf, box, 0);
+    int err = pyri_change_load(c, box);
     return err < 0 ? err : pyri_sum_cells(c->f, &c->old, box, out);
 }
 
@@ -172,6 +182,7 @@ sum_all(pyri_change *c, pyri_summary *after)
 {
     int err = 0;
     pyri_chain_reset(&c->old);
+    c->whole = false;
     for (int i = 0; i < c->p->n && err == 0; i++) {
         pyri_frag frag = c->p->frags[i];
         frag.version = UINT64_MAX; /* newer than any cut */

@@ -13,7 +13,8 @@ typedef struct pyri_change {
     const pyri_tree *t;
     const pyri_painted *p;
     const pyri_node *leaf; /* of the old cells; NULL: they are fill */
-    pyri_chain old;        /* what is needed of it at the time */
+    pyri_chain old;        /* what is needed of it at the time, */
+    bool whole;            /* or all of it */
     pyri_box chunk, shown;
     pyri_regions regions; /* known of the old cells; once they are summed up, of
                              the new ones */
@@ -21,6 +22,10 @@ typedef struct pyri_change {
 
 /* False if it is too dear, or if a shrink has come in between. */
 bool pyri_change_begin(pyri_change *c);
+/* Have in `old` what the leaf has of a box (NULL: all of it). A leaf may list
+ * many fragments, of which few have any, so it is gone through for each box;
+ * but all is loaded, once, if it lies on others. */
+int pyri_change_load(pyri_change *c, const pyri_box *box);
 /* One plain box is put on top, nothing else. */
 bool pyri_change_is_plain(const pyri_change *c);
 

@@ -2,7 +2,7 @@
  * array/verify_digest.c - is the digest of a leaf that of what its version
  * wrote, on top of what was there before?
  *
- * A leaf keeps only fragments that can be seen, so what a version wrote can be
+ * A leaf need not keep fragments that cannot be seen, so what a version wrote can be
  * told from it for sure only if that was one box. (Digests of inner nodes are
  * always worked out again.)
  */

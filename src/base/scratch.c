@@ -36,12 +36,18 @@ pyri_scratch_take(size_t size)
         return NULL;
     if (size > SMALL && size < LEAST)
         size = LEAST; /* so that the next who asks can use it */
+    int small = 0;
     for (int i = 0; size > SMALL && i < SLOTS; i++) {
-        head *h = atomic_exchange(&slots[i], NULL);
+        head *h = atomic_exchange(&slots[i], NULL), *none = NULL;
         if (h && h->size >= size)
             return h + 1;
-        free(h);
+        if (h && atomic_compare_exchange_strong(&slots[i], &none, h))
+            small++;
+        else
+            free(h);
     }
+    if (small == SLOTS) /* so that this one can be kept */
+        free(atomic_exchange(&slots[0], NULL));
     head *h = pyri_sys_malloc(sizeof *h + size);
     if (!h)
         return NULL;

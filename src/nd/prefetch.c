@@ -2,7 +2,7 @@
  * nd/prefetch.c - rows that are fetched before they are looked at.
  *
  * The processor foresees the rest of a row, but not where the next one is. It
- * is told, block by block, a little ahead of the loop that visits the rows.
+ * is told, block by block or row by row, ahead of the loop that visits them.
  * Lines go to the second-level cache: the first one cannot await so many and
  * go on working.
  */

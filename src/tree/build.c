@@ -211,7 +211,8 @@ static bool
 is_flat(const pyri_build *b, const pyri_leaf *leaf, const pyri_box *shown)
 {
     const pyri_frag *f = leaf->frags;
-    return b->flat && leaf->n == 1 && !leaf->prev && !f->fold && !f->masked &&
+    return b->flat && leaf->n == 1 && !leaf->nbelow && !leaf->prev &&
+           !f->fold && !f->masked &&
            f->kind == PYRI_FRAG_SAME && f->version == b->label &&
            pyri_box_equal(b->grid->ndim, &f->box, shown);
 }

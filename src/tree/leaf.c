@@ -183,7 +183,7 @@ is_covered(const covers *c, const pyri_box *box)
 }
 
 /* Lists are without what one of their fragments hides, but for what was put in
- * later: folds. */
+ * later: folds, and, seldom and harmlessly, what reclaiming wrote anew. */
 static int
 lay(pyri_leaf *l, pyri_leaf_walk *w, covers *above, bool *done)
 {
@@ -219,6 +219,7 @@ pyri_leaf_lay(pyri_leaf *l, const pyri_node *on, int ndim,
         *done = add_cover(&above, &l->frags[i]);
     if (*done)
         err = lay(l, &w, &above, done);
+    *done = *done && err == 0;
     if (!*done) {
         pyri_buf_fini(&l->below);
         l->nbelow = 0;

@@ -192,8 +192,8 @@ int pyri_leaf_skip(pyri_leaf_walk *w, const pyri_frag *frag);
 /*
  * Put a leaf that is being made on those fragments of another one that its own
  * do not hide (nor folds among them), as they are: the cost of a link is that
- * of a copy. False, and nothing is done, if it takes more than that: with
- * `prev`, or many folds.
+ * of a copy. *done is false, and nothing was done, if it takes more than that
+ * (`prev`, or many folds), or on failure.
  */
 int pyri_leaf_lay(pyri_leaf *l, const pyri_node *on, int ndim,
                   const pyri_box *chunk, bool *done);
