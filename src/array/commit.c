@@ -134,12 +134,13 @@ hides_all(const making *m, const pyri_painted *p, const pyri_box *shown)
 }
 
 /*
- * What was prepared lies on the leaf that the chunk had then (`floor` is a fold
- * of its newest fragments, and the others). If it has another one now, a blob of the old leaf may be needed
- * by no version in between, and go when those before are forgotten: what a
- * leaf names must be its own, or named by the version just before it. A fold
- * that prepare.c put is its own; it may stay if that is so of all that is left
- * below it. (A leaf may also have one on top that another one put.)
+ * What was prepared lies on the leaf that the chunk had then: `floor` is a fold
+ * of its newest fragments, then the others. If it has another leaf now, a blob
+ * of the old one may be needed by no version in between, and go when those
+ * before are forgotten: what a leaf names must be its own, or named by the
+ * version just before it. A fold that prepare.c put is its own; it may stay if
+ * that is so of all that is left below it. (A leaf may also have one on top that
+ * another one put.)
  */
 static bool
 may_stay(const pyri_painted *p, const pyri_chain *now)
