@@ -14,7 +14,6 @@
 #include "base/scratch.h"
 #include "base/sys.h"
 
-#include <limits.h>
 #include <stdlib.h>
 
 enum { SIDE_BY_SIDE = 128, FIRST = 64 /* links: seldom more */ };
@@ -37,23 +36,13 @@ pyri_chain_reset(pyri_chain *c)
     c->n = 0;
 }
 
-static int
-make_room(pyri_chain *c)
-{
-    size_t room = (size_t)c->room, n = (size_t)c->n;
-    size_t want = n < FIRST ? FIRST : n + 1;
-    if (!pyri_scratch_room(&c->links, &room, n, want, sizeof *c->links))
-        return pyri_fail_nomem("the fragments of a chunk");
-    c->room = room < INT_MAX ? (int)room : INT_MAX;
-    return 0;
-}
-
 int
 pyri_chain_add(pyri_chain *c, const pyri_form *form, const pyri_frag *f)
 {
-    int err = c->n == c->room ? make_room(c) : 0;
-    if (err < 0)
-        return err;
+    size_t n = (size_t)c->n;
+    if (!pyri_scratch_room(&c->links, &c->room, n, n < FIRST ? FIRST : n + 1,
+                           sizeof *c->links))
+        return pyri_fail_nomem("the fragments of a chunk");
     pyri_link *link = &c->links[c->n++];
     uint64_t clip[PYR_MAX_DIMS];
     pyri_frag_copy(form->ndim, &link->frag, f);

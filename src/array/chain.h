@@ -19,7 +19,8 @@ typedef struct pyri_link {
  * on top; cells that none shows are fill. */
 typedef struct pyri_chain {
     pyri_link *links;
-    int n, room;
+    int n;
+    size_t room;
 } pyri_chain; /* zero-initialise; end with pyri_chain_fini() */
 
 void pyri_chain_fini(pyri_chain *c);

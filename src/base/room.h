@@ -12,6 +12,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+/* What a list with that room grows to, at least to `want`; false: too large. */
+bool pyri_room_next(size_t *room, size_t want, size_t size, size_t *bytes);
 bool pyri_room_grow(void *list, size_t *room, size_t want, size_t size);
 
 /*

@@ -6,6 +6,7 @@
  */
 #include "base/scratch.h"
 
+#include "base/room.h"
 #include "base/sys.h"
 
 #include <stdatomic.h>
@@ -13,13 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    SLOTS = 8,
-    KEEP_MAX = 4 << 20,
-    SMALL = 64 << 10,
-    LEAST = 256 << 10,
-    FIRST = 16
-};
+enum { SLOTS = 8, KEEP_MAX = 4 << 20, SMALL = 64 << 10, LEAST = 256 << 10 };
 
 /* In front of each buffer; keeps what follows aligned. */
 typedef struct head {
@@ -71,16 +66,12 @@ pyri_scratch_give(void *buffer)
 }
 
 bool
-pyri_scratch_room(void *list, size_t *room, size_t used, size_t want,
+pyri_scratch_grow(void *list, size_t *room, size_t used, size_t want,
                   size_t size)
 {
-    size_t more = *room > SIZE_MAX / 2 ? SIZE_MAX : 2 * *room, bytes;
+    size_t more = *room, bytes;
     void *old, *data;
-    if (want <= *room)
-        return true;
-    more = more < FIRST ? FIRST : more;
-    more = more < want ? want : more;
-    if (__builtin_mul_overflow(more, size, &bytes) ||
+    if (!pyri_room_next(&more, want, size, &bytes) ||
         !(data = pyri_scratch_take(bytes)))
         return false;
     memcpy(&old, list, sizeof old); /* a pointer of any type */

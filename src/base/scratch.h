@@ -14,9 +14,16 @@ void *pyri_scratch_take(size_t size);
 /* Takes it back; NULL is allowed. */
 void pyri_scratch_give(void *buffer);
 
-/* `list` points to a pointer to `*room` elements of a size in such a buffer (or
- * to NULL), of which `used` are kept: see to room for `want`. */
-bool pyri_scratch_room(void *list, size_t *room, size_t used, size_t want,
+bool pyri_scratch_grow(void *list, size_t *room, size_t used, size_t want,
                        size_t size);
+
+/* As pyri_room() (base/room.h), of a list in such a buffer, of which `used`
+ * elements are kept. End it with pyri_scratch_give(). */
+static inline bool
+pyri_scratch_room(void *list, size_t *room, size_t used, size_t want,
+                  size_t size)
+{
+    return want <= *room || pyri_scratch_grow(list, room, used, want, size);
+}
 
 #endif
