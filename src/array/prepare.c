@@ -190,21 +190,16 @@ look_at(const looker *l, pyri_painted *p, const pyri_hit *hit)
 {
     pyri_fetcher f = {.array = l->d->array, .reader = l->t->reader};
     pyri_change c = {.f = &f, .t = l->t, .p = p};
-    pyri_about about = {.label = UINT64_MAX, .known = true};
+    pyri_about about;
     int err = 0;
     if (!hit->leaf && hit->bits != l->t->fill)
         return 0; /* the value stands above the leaf: leave it to commit.c */
-    pyri_summary_init(&about.summary);
     bool summable = pyri_change_begin(&c);
     if (hit->leaf) {
         p->below = hit->node.label;
         c.leaf = &hit->node;
-        err = pyri_node_about(c.leaf, l->t->type, &about);
-        if (err == 0)
-            err = pyri_leaf_regions(c.leaf, l->t->type, l->t->grid->ndim,
-                                    &c.chunk, &c.regions);
     }
-    if (err == 0 && summable)
+    if (summable && (err = pyri_change_about(&c, &about)) == 0)
         err = pyri_sum_difference(&c, &about, &p->known, &p->after);
     bool by_difference = p->known;
     if (err == 0 && hit->leaf)

@@ -7,12 +7,19 @@
  * part of the chunk the next one is (chunk/regions.h), and that part is read.
  * If it does not, the chunk is read part by part, and the leaf to come will
  * know.
+ *
+ * Who wrote while another version was in flight in that chunk could not know
+ * what both sum up to. Once both are published it can be said as for any write:
+ * the leaf below, with the cells of the one above on top.
  */
 #include "array/sum.h"
 
 #include <string.h>
 
-enum { SUM_LARGE = 64 << 20 }; /* bytes: chunks beyond this are left alone */
+enum {
+    SUM_LARGE = 64 << 20, /* bytes: chunks beyond this are left alone */
+    LEAVES_DEEP = 4       /* that lie on each other: beyond, cells are read */
+};
 
 /* Bytes of a chunk; below, all of it is read as soon as a part. Tests have small
  * chunks, and are to go both ways. */
@@ -174,6 +181,82 @@ pyri_sum_difference(pyri_change *c, const pyri_about *about, bool *known,
     return 0;
 }
 
+/* --- leaves that lie on others -------------------------------------------- */
+
+/* The label that the leaf lies on, and what it put on that in `own`; 0 if it
+ * does not, or if that is not one plain fragment. */
+static int
+top_of(const pyri_change *c, pyri_frag *own, uint64_t *prev)
+{
+    pyri_leaf_walk walk;
+    pyri_frag next = {.version = 0};
+    *prev = 0;
+    int err = pyri_leaf_begin(c->leaf, c->t->grid->ndim, &c->chunk, &walk);
+    if (err < 0 || !walk.prev || !walk.left)
+        return err;
+    err = pyri_leaf_next(&walk, own);
+    if (err == 0 && walk.left)
+        err = pyri_leaf_peek(&walk, &next);
+    if (err == 0 && !own->masked && own->version == c->leaf->label &&
+        next.version <= walk.prev)
+        *prev = walk.prev;
+    return err;
+}
+
+static int about_leaf(pyri_change *c, int deep, pyri_about *out);
+
+/* `p` on what `c->leaf` sums up to, if that is known. */
+static int
+about_both(pyri_change *c, pyri_painted *p, int deep, pyri_about *out)
+{
+    pyri_chain top = {0};
+    pyri_about below;
+    int err = about_leaf(c, deep, &below);
+    if (err < 0 || !below.known)
+        return err;
+    pyri_summary_init(&p->own);
+    err = pyri_chain_add(&top, c->t->form, p->frags);
+    if (err == 0)
+        err = pyri_sum_cells(c->f, &top, &p->frags->box, &p->own);
+    if (err == 0)
+        err = pyri_sum_difference(c, &below, &out->known, &out->summary);
+    pyri_chain_fini(&top);
+    return err;
+}
+
+static int
+about_leaf(pyri_change *c, int deep, pyri_about *out)
+{
+    pyri_frag own;
+    pyri_node leaf;
+    uint64_t prev;
+    int err = pyri_node_about(c->leaf, c->t->type, out);
+    if (err == 0 && out->known)
+        return pyri_leaf_regions(c->leaf, c->t->type, c->t->grid->ndim,
+                                 &c->chunk, &c->regions);
+    if (err < 0 || deep == 0 || (err = top_of(c, &own, &prev)) < 0 || !prev ||
+        !pyri_box_contains(c->t->grid->ndim, &c->shown, &own.box))
+        return err;
+    pyri_painted p = {.frags = &own, .n = 1};
+    pyri_change below = {.f = c->f, .t = c->t, .p = &p, .leaf = &leaf,
+                         .chunk = c->chunk, .shown = c->shown};
+    memcpy(p.pos, c->p->pos, sizeof p.pos);
+    if ((err = pyri_tree_get(c->t, prev, 0, p.pos, &leaf)) == 0)
+        err = about_both(&below, &p, deep - 1, out);
+    out->label = UINT64_MAX; /* as of now */
+    c->regions = below.regions;
+    pyri_chain_fini(&below.old);
+    return err;
+}
+
+int
+pyri_change_about(pyri_change *c, pyri_about *out)
+{
+    *out = (pyri_about){.label = UINT64_MAX, .known = true};
+    pyri_summary_init(&out->summary);
+    return c->leaf ? about_leaf(c, LEAVES_DEEP, out) : 0;
+}
+
 /* --- by reading ---------------------------------------------------------- */
 
 /* Several boxes, or a masked one: read the chunk as it will be. */
@@ -240,16 +323,11 @@ pyri_sum_after(const pyri_array *a, const pyri_tree *t, const pyri_painted *p,
 {
     pyri_fetcher f = {.array = (pyri_array *)(uintptr_t)a, .reader = t->reader};
     pyri_change c = {.f = &f, .t = t, .p = p, .leaf = node};
-    pyri_about about = {.label = UINT64_MAX, .known = true},
-               *own = &leaf->about;
-    int err = 0;
-    pyri_summary_init(&about.summary);
+    pyri_about about, *own = &leaf->about;
     own->known = false;
     if (!pyri_change_begin(&c))
         return 0;
-    if (node && (err = pyri_node_about(node, t->type, &about)) == 0)
-        err = pyri_leaf_regions(node, t->type, a->schema.ndim, &c.chunk,
-                                &c.regions);
+    int err = pyri_change_about(&c, &about);
     if (err == 0)
         err = pyri_sum_difference(&c, &about, &own->known, &own->summary);
     if (err == 0 && !own->known) {

@@ -29,6 +29,8 @@ int pyri_change_load(pyri_change *c, const pyri_box *box);
 /* One plain box is put on top, nothing else. */
 bool pyri_change_is_plain(const pyri_change *c);
 
+/* What is known of the old cells. */
+int pyri_change_about(pyri_change *c, pyri_about *out);
 /* From what is known of the old cells (`about`), less those that are hidden
  * now: *known is false if that cannot be said. */
 int pyri_sum_difference(pyri_change *c, const pyri_about *about, bool *known,
