@@ -117,8 +117,7 @@ complete_one(pyri_site *s, pyri_txn *txn, pyri_request *r)
     if (r->already)
         return 0;
     if ((err = pyri_meta_put_version(s, txn, c, head.ndim)) < 0 ||
-        (err = pyri_meta_put_nodes(s, txn, c)) < 0 ||
-        (err = pyri_blobs_name(s, txn, c, r->small)) < 0)
+        (err = pyri_meta_put_nodes(s, txn, c)) < 0)
         return err;
     if (c->version == head.latest + 1)
         err = advance(s, txn, c, &head);
@@ -182,22 +181,37 @@ run_empty(pyri_site *s, pyri_txn *txn, const pyri_request *first)
     return already ? pyri_env_sync(s->meta) : 0;
 }
 
+/* After all else: the pages of trees, which each transaction writes anew, then
+ * come from LMDB one after the other, not with blobs in between, and so do those
+ * that a later one gets for them. Each run of pages is a request to the disk. */
+static int
+name_blobs(pyri_site *s, pyri_txn *txn, const pyri_request *first, bool *any)
+{
+    int err = 0;
+    *any = false;
+    for (const pyri_request *r = first; r && err == 0; r = r->next)
+        if (r->err == 0 && !r->already) {
+            *any = true;
+            err = pyri_blobs_name(s, txn, r->c, r->small);
+        }
+    return err;
+}
+
 /* Ends the transaction. Returns the failure of all; single refusals are only
  * noted in `r->err`. */
 static int
 run_in(pyri_site *s, pyri_txn *txn, pyri_request *first)
 {
-    bool any = false;
-    int err = 0;
+    bool any;
     for (pyri_request *r = first; r; r = r->next) {
         set_result(r, complete_one(s, txn, r));
         if (r->err < 0 && !is_refusal(r->err)) {
             pyri_env_abort(txn);
             return r->err;
         }
-        any = any || (r->err == 0 && !r->already);
     }
-    if (first->next && any)
+    int err = name_blobs(s, txn, first, &any);
+    if (err == 0 && first->next && any)
         err = refresh_latest(s, txn, first);
     if (err == 0 && !any)
         return run_empty(s, txn, first);
