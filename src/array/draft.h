@@ -5,6 +5,7 @@
  *
  *     plan.c     which chunks the cells fall into
  *     paint.c    the cells of a chunk become fragments, stored at once
+ *     tray.c     or, small ones, several together
  *     prepare.c  fold chains that have grown long
  *     sum.c      what chunks will sum up to
  *     sheets.c   regions of one value, which are no chunks' fragments

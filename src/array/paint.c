@@ -10,6 +10,7 @@
 #include "array/draft.h"
 
 #include "array/sender.h"
+#include "array/tray.h"
 
 #include "base/checked.h"
 #include "base/fault.h"
@@ -44,7 +45,7 @@ typedef struct painting {
     size_t *groups; /* first touch of each chunk, and one past the last */
     size_t ngroups;
     pyri_painted *out;
-    pyri_packer packers[PYRI_MAX_WORKERS];
+    pyri_tray trays[PYRI_MAX_WORKERS];
 } painting;
 
 /* --- listing ------------------------------------------------------------- */
@@ -155,7 +156,8 @@ each_patch_of(const painting *p, size_t group, const pyri_box *chunk,
 typedef struct chunk_job {
     const painting *p; /* NULL: of a batch, painted before */
     pyri_draft *d;
-    pyri_packer *packer;
+    pyri_tray *tray;     /* for cells that stay in the caller's memory */
+    pyri_packer *packer; /* for others */
     pyri_painted *out;
     uint64_t patches;
     pyri_box bounds;
@@ -171,21 +173,41 @@ count_patch(void *ctx, const patch *p)
     return 0;
 }
 
+static int
+put_blob(pyri_draft *d, const pyri_packer *k, pyri_frag *frag)
+{
+    pyri_blob_put put = {k->iov, k->niov, k->size, k->aligned, {0, 0}};
+    int err = pyri_engine_put_blobs(d->array->engine, &put, 1);
+    if (err < 0)
+        return err;
+    frag->ref[0] = put.ref.a;
+    frag->ref[1] = put.ref.b;
+    return pyri_stash_add(d, &(pyri_blob){put.ref, put.size});
+}
+
 int
 pyri_paint_frag(pyri_draft *d, pyri_packer *k, const pyri_box *box,
                 pyri_mem src, const uint8_t *mask, uint64_t set,
                 pyri_frag *frag, pyri_summary *sum)
 {
-    const pyri_array *a = d->array;
-    int err = pyri_frag_pack(k, &a->style, box, src, mask, set, frag, sum);
-    if (err < 0 || frag->kind == PYRI_FRAG_SAME)
-        return err;
-    pyri_blob_put put = {k->iov, k->niov, k->size, k->aligned, {0, 0}};
-    if ((err = pyri_engine_put_blobs(a->engine, &put, 1)) < 0)
-        return err;
-    frag->ref[0] = put.ref.a;
-    frag->ref[1] = put.ref.b;
-    return pyri_stash_add(d, &(pyri_blob){put.ref, put.size});
+    int err = pyri_frag_pack(k, &d->array->style, box, src, mask, set, frag,
+                             sum);
+    return err < 0 || frag->kind == PYRI_FRAG_SAME ? err
+                                                   : put_blob(d, k, frag);
+}
+
+static int
+add_frag(pyri_painted *to, const pyri_frag *frag)
+{
+    pyri_frag *frags = pyri_sys_realloc(to->frags,
+                                        ((size_t)to->n + 1) * sizeof *frags);
+    if (!frags)
+        return pyri_fail_nomem("the fragments of a write");
+    memmove(frags + 1, frags, (size_t)to->n * sizeof *frags);
+    frags[0] = *frag;
+    to->frags = frags;
+    to->n++;
+    return 0;
 }
 
 /* A version that is in flight already must not be silent for as long as it
@@ -213,17 +235,28 @@ store(chunk_job *j, const pyri_box *box, pyri_mem src, const uint8_t *mask,
         pyri_paint_frag(j->d, k, box, src, mask, set, &frag, &out->own);
     if (err == 0 && j->p && frag.kind != PYRI_FRAG_SAME)
         err = keep_up(j->p->d, k->size);
-    if (err < 0)
-        return err;
-    pyri_frag *frags = pyri_sys_realloc(out->frags,
-                                        ((size_t)out->n + 1) * sizeof *frags);
-    if (!frags)
-        return pyri_fail_nomem("the fragments of a write");
-    memmove(frags + 1, frags, (size_t)out->n * sizeof *frags);
-    frags[0] = frag;
-    out->frags = frags;
-    out->n++;
-    return 0;
+    return err < 0 ? err : add_frag(out, &frag);
+}
+
+/* The same for cells that stay where they are until all is painted: the blob
+ * may wait for others. */
+static int
+store_later(chunk_job *j, const patch *p)
+{
+    pyri_packer *k = pyri_tray_packer(j->tray);
+    pyri_frag frag = {.version = 0};
+    pyri_summary_init(&j->out->own);
+    int err = pyri_frag_pack(k, &j->d->array->style, &p->box, p->mem, NULL, 0,
+                             &frag, &j->out->own);
+    bool blob = err == 0 && frag.kind != PYRI_FRAG_SAME;
+    bool waits = blob && pyri_tray_takes(k);
+    if (blob && !waits)
+        err = put_blob(j->d, k, &frag);
+    if (err == 0 && blob)
+        err = keep_up(j->d, k->size);
+    if (err == 0)
+        err = add_frag(j->out, &frag);
+    return err == 0 && waits ? pyri_tray_add(j->tray, j->d, j->out) : err;
 }
 
 /* The cells of a patch, changed by handlers: those of the user stay as they
@@ -255,8 +288,7 @@ static int
 store_patch(void *ctx, const patch *p)
 {
     chunk_job *j = ctx;
-    return j->d->handlers ? store_handled(j, p)
-                          : store(j, &p->box, p->mem, NULL, 0);
+    return j->d->handlers ? store_handled(j, p) : store_later(j, p);
 }
 
 /* Set the bits of a box in the mask of the bounds that it is in. */
@@ -401,7 +433,8 @@ paint_chunk(void *ctx, size_t group, unsigned worker)
     pyri_painted *out = &p->out[group];
     chunk_job j = {.p = p,
                    .d = p->d,
-                   .packer = &p->packers[worker],
+                   .tray = &p->trays[worker],
+                   .packer = pyri_tray_packer(&p->trays[worker]),
                    .out = out};
     if (out->n)
         return 0; /* its handlers ran where it is stored */
@@ -556,8 +589,11 @@ pyri_paint(pyri_draft *d, const pyri_part *parts, size_t n)
         if (!pyri_box_empty(d->claim.ndim, &bounds))
             err = pyri_claim_add(&d->claim, &parts[i].run);
     }
-    for (int i = 0; i < PYRI_MAX_WORKERS; i++)
-        pyri_packer_fini(&p.packers[i]);
+    for (int i = 0; i < PYRI_MAX_WORKERS; i++) {
+        if (err == 0)
+            err = pyri_tray_flush(&p.trays[i], d);
+        pyri_tray_fini(&p.trays[i]);
+    }
     free(p.touches);
     free(p.groups);
     return err;

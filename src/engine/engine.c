@@ -296,7 +296,16 @@ int
 pyri_engine_put_blobs(pyri_engine *e, pyri_blob_put *puts, size_t n)
 {
     int err = check_writable(e, "store data");
-    return err < 0 ? err : e->ops->put_blobs(e, puts, n);
+    for (size_t i = 0; i < n; i++)
+        puts[i].ref = (pyri_ref){0, 0};
+    if (err < 0 || (err = e->ops->put_blobs(e, puts, n)) == 0)
+        return err;
+    for (size_t i = 0; i < n; i++) {
+        pyri_blob b = {puts[i].ref, puts[i].size};
+        if (b.ref.a || b.ref.b)
+            e->ops->drop_blobs(e, &b, 1);
+    }
+    return err;
 }
 
 int

@@ -319,6 +319,9 @@ typedef struct pyri_engine_ops {
 
     /* --- blobs --- */
 
+    /* Blobs that are put together are cheaper, and may take less space; then
+     * they are of one version. On failure those that were stored nevertheless
+     * have a `ref`, to be dropped by the caller (engine.c does). */
     int (*put_blobs)(pyri_engine *e, pyri_blob_put *puts, size_t n);
     /* Everything that this thread's and other threads' returned put_blobs()
      * stored through this engine is durable when this returns (nothing to do

@@ -331,14 +331,28 @@ local_get_nodes(pyri_engine *e, pyri_reader *r, pyri_node_get *gets, size_t n)
     return pyri_meta_get_nodes(site_of(e), r, gets, n);
 }
 
+enum { MANY_PUTS = 16 };
+
+/* Those that go into segments are put there side by side. */
 static int
 local_put_blobs(pyri_engine *e, pyri_blob_put *puts, size_t n)
 {
+    pyri_blob_put large[MANY_PUTS];
+    size_t which[MANY_PUTS], k = 0;
     int err = check_site(site_of(e));
-    for (size_t i = 0; i < n && err == 0; i++)
-        err = pyri_small_fits(site_of(e), &puts[i])
-                  ? pyri_small_put(site_of(e), &puts[i])
-                  : pyri_segments_put(site_of(e), &puts[i], 1);
+    for (size_t i = 0; i < n && err == 0; i++) {
+        if (pyri_small_fits(site_of(e), &puts[i])) {
+            err = pyri_small_put(site_of(e), &puts[i]);
+        } else {
+            large[k] = puts[i];
+            which[k++] = i;
+        }
+        if (k == MANY_PUTS || (k > 0 && i + 1 == n)) {
+            err = err < 0 ? err : pyri_segments_put(site_of(e), large, k);
+            for (; k > 0; k--)
+                puts[which[k - 1]].ref = large[k - 1].ref;
+        }
+    }
     return err;
 }
 

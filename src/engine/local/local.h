@@ -139,7 +139,7 @@ int pyri_place_load(pyri_site *s, uint64_t load[PYRI_MAX_DIRS]);
 
 /* --- segment.c: append-only files; see segment.h for the writing side ---- */
 
-enum { PYRI_SEGMENT_HEADER = 4096 };
+enum { PYRI_SEGMENT_HEADER = 4096, PYRI_SECTOR = 1024 };
 #define PYRI_SEGMENT_LIMIT (UINT64_C(1) << 30)
 
 typedef struct pyri_segment pyri_segment;

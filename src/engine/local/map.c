@@ -12,8 +12,8 @@
  * are made under a lock, to entries whose count was moved from 0 to CHANGING.
  * A reader that finds all entries of a set in use gets a mapping of its own.
  *
- * Bounds: 4096 mappings of 1 GiB of address space, 34 KiB of bits each
- * (touched as pages are), 64 open files of those mapped last (others are not
+ * Bounds: 4096 mappings of 1 GiB of address space, 162 KiB of bits each
+ * (touched as pages are, and most of them by small blobs), 64 open files of those mapped last (others are not
  * copied from, but always shown); and one mapping more for each reader that
  * needs one of its own.
  */
@@ -47,8 +47,10 @@ struct pyri_map {
     _Atomic uint64_t size;  /* of the file, as last seen */
     const uint8_t *base;
     uint64_t length;
-    _Atomic uint64_t *seen;  /* a bit per page */
+    _Atomic uint64_t *seen;  /* a bit per page, of blobs that have theirs */
     _Atomic uint64_t *there; /* a bit per GROUP: was faulted in; behind seen */
+    _Atomic uint64_t *whole; /* a bit per sector: the blob that begins there is
+                                verified; behind those */
     int fd;                 /* of the file, if it is kept open; or -1 */
     bool own;               /* one reader's, not in the table */
 };
@@ -123,12 +125,15 @@ map_file(pyri_site *s, pyri_map *m, uint64_t key, int fd, uint64_t size)
     if (base == MAP_FAILED)
         return fail_segment(s, key, errno);
     size_t words = (size_t)(m->length / PYRI_PAGE + 63) / 64;
-    m->seen = pyri_sys_calloc(words + words / GROUP + 1, sizeof *m->seen);
+    size_t sectors = (size_t)(m->length / PYRI_SECTOR + 63) / 64;
+    m->seen = pyri_sys_calloc(words + words / GROUP + 1 + sectors,
+                              sizeof *m->seen);
     if (!m->seen) {
         munmap(base, (size_t)m->length);
         return pyri_fail_nomem("a mapped segment");
     }
     m->there = m->seen + words;
+    m->whole = m->there + words / GROUP + 1;
     m->base = base;
     atomic_store(&m->size, size);
     return 0;
@@ -552,7 +557,8 @@ get_one(pyri_site *s, pyri_reader *r, pyri_blob_get *g)
         return err;
     g->seen = m->seen;
     g->seen_first = g->ref.b / PYRI_PAGE;
-    g->trusted = g->size > 0 && all_set(m->seen, g->seen_first, g->seen_first);
+    uint64_t sector = g->ref.b / PYRI_SECTOR;
+    g->trusted = g->size > 0 && all_set(m->whole, sector, sector);
     return 0;
 }
 
@@ -567,29 +573,41 @@ pyri_map_get(pyri_site *s, pyri_reader *r, pyri_blob_get *gets, size_t n)
     return 0;
 }
 
-/* Mark pages first..end of a segment as verified, if it is mapped. */
-static void
-mark(pyri_site *s, uint64_t key, uint64_t first, uint64_t end)
+/* The mapping of a segment, if there is one and the bytes are inside. */
+static pyri_map *
+find_bytes(pyri_site *s, pyri_ref ref, uint64_t size)
 {
-    pyri_map *m = find(set_of(s->maps, key), key);
-    if (!m)
-        return;
-    if (first < end && end <= m->length / PYRI_PAGE)
-        set_bits(m->seen, first, end - 1);
-    let_go(s, m);
+    pyri_map *m = find(set_of(s->maps, ref.a), ref.a);
+    if (m && ref.b < m->length && size <= m->length - ref.b)
+        return m;
+    if (m)
+        let_go(s, m);
+    return NULL;
 }
 
-/* Of a blob that is verified as a whole, the first page stands for all. */
 void
 pyri_map_vouch(pyri_site *s, pyri_ref ref)
 {
-    mark(s, ref.a, ref.b / PYRI_PAGE, ref.b / PYRI_PAGE + 1);
+    uint64_t sector = ref.b / PYRI_SECTOR;
+    pyri_map *m = find_bytes(s, ref, 1);
+    if (!m)
+        return;
+    set_bits(m->whole, sector, sector);
+    let_go(s, m);
 }
 
 void
 pyri_map_note(pyri_site *s, const pyri_blob_put *puts, size_t n)
 {
-    for (size_t i = 0; i < n; i++)
-        mark(s, puts[i].ref.a, puts[i].ref.b / PYRI_PAGE,
-             (puts[i].ref.b + puts[i].size + PYRI_PAGE - 1) / PYRI_PAGE);
+    for (size_t i = 0; i < n; i++) {
+        uint64_t first = puts[i].ref.b, size = puts[i].size;
+        pyri_map *m = size ? find_bytes(s, puts[i].ref, size) : NULL;
+        if (!m)
+            continue;
+        set_bits(m->whole, first / PYRI_SECTOR, first / PYRI_SECTOR);
+        if (puts[i].aligned)
+            set_bits(m->seen, first / PYRI_PAGE,
+                     (first + size - 1) / PYRI_PAGE);
+        let_go(s, m);
+    }
 }

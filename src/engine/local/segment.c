@@ -3,10 +3,16 @@
  *
  * A segment ends near 1 GiB; a larger blob gets one for itself.
  *
- *   +--------+------+--+-----------+----+
- *   | header | blob |  | blob      |    | ...
- *   +--------+------+--+-----------+----+
- *   0        4096      (4096 n)
+ *   +--------+------+--+-----------+----+------+-+------+-+----+
+ *   | header | blob |  | blob      |    | blob | | blob | |    | ...
+ *   +--------+------+--+-----------+----+------+-+------+-+----+
+ *   0        4096      (4096 n)         (4096 n) (1024 n)
+ *
+ * What is put in one go begins on a page and has all its pages for itself. In
+ * it small blobs (those that need not be on a page, and are no larger than
+ * PYRI_SMALL_BLOB) begin on the next sector of 1024 bytes: they are of one
+ * version, which names all of them at the same time or drops some, so whoever
+ * gives space back can tell who else is on a page.
  *
  * Header, the rest of its page being zero (numbers are little-endian):
  *
@@ -20,7 +26,7 @@
  *
  * A reference (a, b) to a blob: bits 0..31 of a are the number of the segment,
  * bits 32..47 that of its directory, the rest 0; b is the blob's offset in the
- * file, a multiple of 4096.
+ * file, a multiple of 4096, or of a small one of 1024.
  *
  * Numbers are random, and a file is created exclusively: no allocation to keep
  * durable. Bytes after the last blob that a published version refers to are
@@ -258,8 +264,9 @@ round_up(uint64_t v, uint64_t to)
 static uint64_t
 lay_out(uint64_t end, const pyri_blob_put *p, uint64_t *next)
 {
-    uint64_t at = round_up(end, PYRI_PAGE);
-    *next = round_up(at + p->size, PYRI_PAGE);
+    bool small = !p->aligned && p->size <= PYRI_SMALL_BLOB;
+    uint64_t unit = small ? PYRI_SECTOR : PYRI_PAGE, at = round_up(end, unit);
+    *next = round_up(at + p->size, unit);
     return at;
 }
 
@@ -298,6 +305,7 @@ set_aside(pyri_segment *g, const pyri_blob_put *puts, size_t n)
     uint64_t end = g->end;
     for (size_t i = 0; i < n; i++)
         lay_out(end, &puts[i], &end);
+    end = round_up(end, PYRI_PAGE);
     if (end <= g->reserved ||
         (end - g->end < LARGE_RUN && g->end < LONG_FILE))
         return;
@@ -342,6 +350,7 @@ append_run(pyri_segment *g, pyri_blob_put *puts, size_t n)
         end = next;
     }
     /* a page that is written in part costs the system more than a whole one */
+    end = round_up(end, PYRI_PAGE);
     int errnum = add_piece(&w, zeros, (size_t)(end - written));
     if (errnum == 0)
         errnum = flush(&w);
@@ -361,7 +370,11 @@ pyri_segment_append(pyri_site *s, pyri_segment *g, pyri_blob_put *puts,
     if (err < 0)
         return err;
     int errnum = append_run(g, puts, n);
-    return errnum ? fail_at(s, g, errnum) : 0;
+    if (!errnum)
+        return 0;
+    for (size_t i = 0; i < n; i++) /* the next one will go there */
+        puts[i].ref = (pyri_ref){0, 0};
+    return fail_at(s, g, errnum);
 }
 
 /* --- making durable ------------------------------------------------------ */

@@ -2,7 +2,9 @@
  * engine/local/settle.c - giving space back to the system.
  *
  *   limbo      bytes in segments that were erased, once all readers are past
- *              the transaction that did so: a hole is punched where they were
+ *              the transaction that did so: a hole is punched where they were.
+ *              Of small blobs that share a page, the last one that goes takes
+ *              the page along
  *   orphans    what writers that died put into segments and never named: all
  *              between the blobs that `blobs` lists. Only in segments that
  *              nobody appends to, as what a living writer has put is not named
@@ -226,12 +228,18 @@ open_segment(pyri_site *s, pyri_placement p, int *dir, int *fd)
                    : 0;
 }
 
+static uint64_t
+page_down(uint64_t v)
+{
+    return v & ~(uint64_t)(PYRI_PAGE - 1);
+}
+
 /* Whole pages inside [from, to). A system that knows no holes keeps them. */
 static int
 punch(int fd, uint64_t from, uint64_t to, const char *what)
 {
     from = page_up(from);
-    to &= ~(uint64_t)(PYRI_PAGE - 1);
+    to = page_down(to);
     if (from >= to)
         return 0;
     int rc = PYRI_RETRY(
@@ -241,13 +249,22 @@ punch(int fd, uint64_t from, uint64_t to, const char *what)
                                          : 0;
 }
 
+/* Segments lay blobs out that way (segment.c). */
+static bool
+may_share(const pyri_blob *b)
+{
+    return b->size <= PYRI_SMALL_BLOB;
+}
+
+/* Its neighbours are of a version that is still being made. */
 void
 pyri_settle_drop(pyri_site *s, const pyri_blob *b)
 {
+    uint64_t to = b->ref.b + b->size;
     int dir, fd;
     if (open_segment(s, place_of(b->ref.a), &dir, &fd) < 0)
         return;
-    punch(fd, b->ref.b, page_up(b->ref.b + b->size), "segment");
+    punch(fd, b->ref.b, may_share(b) ? to : page_up(to), "segment");
     pyri_sys_close(fd);
 }
 
@@ -334,25 +351,117 @@ tend(pyri_site *s, pyri_placement p, pyri_settled *out)
     return err < 0 ? err : then;
 }
 
-/* --- the steps ----------------------------------------------------------- */
+/* --- what is ripe -------------------------------------------------------- */
 
 typedef struct ripe {
     uint64_t oldest;
     pyri_settled *out;
-    limbo_entry *list;
+    limbo_entry *list;   /* LIMBO_BATCH of them */
     size_t n;
+    limbo_entry *unripe; /* those that may share a page; in order */
+    size_t nunripe, room;
 } ripe;
 
 static int
 take_ripe(void *ctx, const limbo_entry *e)
 {
     ripe *r = ctx;
-    if (e->txn > r->oldest)
-        r->out->waiting += e->blob.size;
-    else if (r->n < LIMBO_BATCH)
-        r->list[r->n++] = *e;
+    if (e->txn <= r->oldest) {
+        if (r->n < LIMBO_BATCH)
+            r->list[r->n++] = *e;
+        return 0;
+    }
+    r->out->waiting += e->blob.size;
+    if (!may_share(&e->blob))
+        return 0;
+    if (!pyri_room(&r->unripe, &r->room, r->nunripe + 1, sizeof *r->unripe))
+        return pyri_fail_nomem("a list of what to give back later");
+    r->unripe[r->nunripe++] = *e;
     return 0;
 }
+
+/* --- pages that blobs share ------------------------------------------------ */
+
+static int
+compare_entries(const void *a, const void *b)
+{
+    const limbo_entry *x = a, *y = b;
+    if (x->blob.ref.a != y->blob.ref.a)
+        return x->blob.ref.a < y->blob.ref.a ? -1 : 1;
+    return (x->blob.ref.b > y->blob.ref.b) - (x->blob.ref.b < y->blob.ref.b);
+}
+
+/* A blob that goes, and the pages that it has bytes in: the first and the last
+ * one stay if somebody else is found there. */
+typedef struct leaving {
+    const pyri_blob *blob;
+    range hole;
+} leaving;
+
+static void
+meet(leaving *l, const pyri_blob *other)
+{
+    uint64_t first = l->blob->ref.b, end = first + l->blob->size;
+    uint64_t from = other->ref.b, to = from + other->size;
+    if (from < first && to > l->hole.from)
+        l->hole.from = page_up(first);
+    if (to > end && from < l->hole.to)
+        l->hole.to = page_down(end);
+}
+
+static int
+meet_named(void *ctx, const pyri_named_blob *b)
+{
+    leaving *l = ctx;
+    if (b->damaged) /* who knows where it ends */
+        return pyri_fail(PYR_ECORRUPT, "an entry for a blob is damaged");
+    if (b->blob.ref.a != l->blob->ref.a || b->blob.ref.b >= l->hole.to)
+        return 1;
+    meet(l, &b->blob);
+    return 0;
+}
+
+static void
+meet_unripe(const ripe *r, pyri_ref from, leaving *l)
+{
+    limbo_entry key = {.blob.ref = from};
+    size_t lo = 0, hi = r->nunripe;
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        if (compare_entries(&r->unripe[mid], &key) < 0)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    for (; lo < r->nunripe && r->unripe[lo].blob.ref.a == from.a &&
+           r->unripe[lo].blob.ref.b < l->hole.to;
+         lo++)
+        meet(l, &r->unripe[lo].blob);
+}
+
+/* What is to be punched where `b` was. Those that share a page with it were
+ * named by the same transaction: they are named still, or are in limbo, where
+ * some reader may see them, or have gone. */
+static int
+find_hole(pyri_site *s, pyri_reader *reader, const ripe *r, const pyri_blob *b,
+          range *hole)
+{
+    uint64_t end, before = page_up(PYRI_SMALL_BLOB) + PYRI_PAGE; /* at most */
+    *hole = (range){0, 0};
+    if (__builtin_add_overflow(b->ref.b, b->size, &end) || end > INT64_MAX)
+        return pyri_fail(PYR_ECORRUPT, "a blob cannot end where it does");
+    leaving l = {b, {page_down(b->ref.b), page_up(end)}};
+    pyri_ref from = {b->ref.a, b->ref.b > before ? b->ref.b - before : 0};
+    int err = 0;
+    if (may_share(b) && (l.hole.from < b->ref.b || l.hole.to > end)) {
+        err = pyri_blobs_scan(s, reader->txn, from, meet_named, &l);
+        meet_unripe(r, from, &l);
+    }
+    *hole = l.hole;
+    return err < 0 ? err : 0;
+}
+
+/* --- the steps ----------------------------------------------------------- */
 
 static int
 delete_limbo(pyri_site *s, const limbo_entry *list, size_t n)
@@ -375,19 +484,10 @@ delete_limbo(pyri_site *s, const limbo_entry *list, size_t n)
     return err;
 }
 
-static int
-compare_entries(const void *a, const void *b)
-{
-    const limbo_entry *x = a, *y = b;
-    if (x->blob.ref.a != y->blob.ref.a)
-        return x->blob.ref.a < y->blob.ref.a ? -1 : 1;
-    return (x->blob.ref.b > y->blob.ref.b) - (x->blob.ref.b < y->blob.ref.b);
-}
-
 /* Punch the ripe ranges of one segment: list[0..n). */
 static int
-punch_segment(pyri_site *s, const limbo_entry *list, size_t n,
-              pyri_settled *out)
+punch_segment(pyri_site *s, pyri_reader *reader, const ripe *r,
+              const limbo_entry *list, size_t n)
 {
     int dir, fd;
     int err = open_segment(s, place_of(list[0].blob.ref.a), &dir, &fd);
@@ -396,32 +496,42 @@ punch_segment(pyri_site *s, const limbo_entry *list, size_t n,
     if (err < 0)
         return err;
     uint64_t before = blocks(fd);
-    for (size_t i = 0; i < n && err == 0; i++)
-        err = punch(fd, list[i].blob.ref.b,
-                    page_up(list[i].blob.ref.b + list[i].blob.size),
-                    "segment");
+    for (size_t i = 0; i < n && err == 0; i++) {
+        range hole;
+        err = find_hole(s, reader, r, &list[i].blob, &hole);
+        if (err == 0)
+            err = punch(fd, hole.from, hole.to, "segment");
+    }
     uint64_t after = blocks(fd);
-    out->bytes += before > after ? before - after : 0;
+    r->out->bytes += before > after ? before - after : 0;
     pyri_sys_close(fd);
     return err;
 }
 
 static int
-punch_batch(pyri_site *s, limbo_entry *list, size_t n, pyri_settled *out)
+punch_batch(pyri_site *s, const ripe *r)
 {
-    int err = 0;
+    limbo_entry *list = r->list;
+    size_t n = r->n;
+    pyri_reader *reader;
+    int err = pyri_reader_begin(s, &reader);
+    if (err < 0)
+        return err;
     qsort(list, n, sizeof *list, compare_entries);
+    if (r->nunripe)
+        qsort(r->unripe, r->nunripe, sizeof *r->unripe, compare_entries);
     for (size_t i = 0, k; i < n && err == 0; i = k) {
         for (k = i + 1; k < n && list[k].blob.ref.a == list[i].blob.ref.a; k++)
             ;
-        err = punch_segment(s, list + i, k - i, out);
+        err = punch_segment(s, reader, r, list + i, k - i);
     }
+    pyri_reader_end(s, reader);
     PYRI_FAULT("settle.punched");
     if (err == 0)
         err = delete_limbo(s, list, n);
     for (size_t i = 0; i < n && err == 0; i++)
         if (i == 0 || list[i].blob.ref.a != list[i - 1].blob.ref.a)
-            err = tend(s, place_of(list[i].blob.ref.a), out);
+            err = tend(s, place_of(list[i].blob.ref.a), r->out);
     return err;
 }
 
@@ -435,7 +545,7 @@ empty_limbo(pyri_site *s, pyri_settled *out)
         return pyri_fail_nomem("a list of what to give back");
     int err = 0;
     do {
-        r.n = 0;
+        r.n = r.nunripe = 0;
         out->waiting = 0;
         pyri_env_forget_dead(s->meta);
         r.oldest = pyri_env_oldest_reader(s->meta);
@@ -444,9 +554,10 @@ empty_limbo(pyri_site *s, pyri_settled *out)
         err = scan_limbo(s, reader->txn, take_ripe, &r);
         pyri_reader_end(s, reader);
         if (err == 0 && r.n)
-            err = punch_batch(s, r.list, r.n, out);
+            err = punch_batch(s, &r);
     } while (err == 0 && r.n);
     free(r.list);
+    free(r.unripe);
     return err;
 }
 
