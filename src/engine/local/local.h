@@ -356,8 +356,8 @@ int pyri_wake_wait(pyri_site *s, uint64_t array, uint64_t version,
 /* A word to sleep on inside this process. */
 void pyri_futex_wait(_Atomic uint32_t *word, uint32_t seen);
 void pyri_futex_wake(_Atomic uint32_t *word);
-/* One in a file that processes share; for `ms` at most. */
-void pyri_futex_wait_shared(_Atomic uint32_t *word, uint32_t seen, int ms);
+/* One in a file that processes share; for `ns` at most. */
+void pyri_futex_wait_shared(_Atomic uint32_t *word, uint32_t seen, int64_t ns);
 void pyri_futex_wake_shared(_Atomic uint32_t *word);
 void pyri_futex_wake_one(_Atomic uint32_t *word);
 

@@ -62,9 +62,8 @@
 enum {
     SLOTS = 32,
     HEAD = 4096,
-    SLICE_MS = 5,
-    INSIDE = 20, /* times as much patience */
-    PAUSE_NS = 20000
+    SLICE_NS = 5000000,
+    INSIDE = 20 /* times as much patience */
 };
 
 int pyri_mailbox_patience = 10;
@@ -84,7 +83,9 @@ typedef struct box {
     _Atomic uint32_t looks;  /* for owners that are dead */
     slot slots[SLOTS];
     pyri_company company;
-    uint8_t unused[HEAD - 24 - SLOTS * sizeof(slot) - sizeof(pyri_company)];
+    _Atomic uint32_t posts; /* a futex, for who gathers */
+    _Atomic uint32_t hoped; /* letters it would go on with, and one more; or 0 */
+    uint8_t unused[HEAD - 32 - SLOTS * sizeof(slot) - sizeof(pyri_company)];
     uint8_t letters[SLOTS][PYRI_LETTER_SIZE];
 } box;
 
@@ -93,6 +94,7 @@ static_assert(offsetof(box, letters) == HEAD, "layout");
 struct pyri_mailbox {
     box *box;
     atomic_uint reserved; /* slots that are known to have their blocks */
+    atomic_uint threads;  /* that a leader of ours hopes for; 0: no more */
     int64_t began;        /* when this process's turn did */
 };
 
@@ -320,11 +322,36 @@ count_pending(box *m)
     return n;
 }
 
+static void
+look_up(box *m)
+{
+    atomic_fetch_add(&m->posts, 1);
+    pyri_futex_wake_shared(&m->posts);
+}
+
+/* A letter is there. Only the one that is hoped for wakes who gathers: each
+ * time it looks up, somebody who is at work has to stop. */
+static void
+tell_letter(box *m)
+{
+    uint32_t hoped = atomic_load(&m->hoped);
+    if (hoped && count_pending(m) + 1 >= hoped)
+        look_up(m);
+}
+
+void
+pyri_mailbox_tell(pyri_site *s, unsigned waiting)
+{
+    unsigned threads = s->mailbox ? atomic_load(&s->mailbox->threads) : 0;
+    if (threads && waiting >= threads)
+        look_up(s->mailbox->box);
+}
+
+/* Who comes is seen here, or sees that it is hoped for. */
 void
 pyri_mailbox_gather(pyri_site *s, const atomic_uint *waiting,
                     unsigned threads)
 {
-    const struct timespec pause = {0, PAUSE_NS};
     uint64_t me = pyri_presence_badge(s);
     if (!s->mailbox || !me)
         return;
@@ -333,11 +360,17 @@ pyri_mailbox_gather(pyri_site *s, const atomic_uint *waiting,
     int64_t until = now + pyri_company_patience_ns(&m->company);
     unsigned others = pyri_company_others(&m->company, me,
                                           atomic_load(&m->turns));
-    while (now < until && atomic_load(&m->busy) == me &&
-           (count_pending(m) < others || atomic_load(waiting) < threads)) {
-        pyri_sys_nanosleep(&pause, NULL);
+    while (now < until && atomic_load(&m->busy) == me) {
+        uint32_t seen = atomic_load(&m->posts);
+        atomic_store(&m->hoped, others + 1);
+        atomic_store(&s->mailbox->threads, threads);
+        if (count_pending(m) >= others && atomic_load(waiting) >= threads)
+            break;
+        pyri_futex_wait_shared(&m->posts, seen, until - now);
         now = pyri_now_ns();
     }
+    atomic_store(&s->mailbox->threads, 0);
+    atomic_store(&m->hoped, 0);
     s->mailbox->began = now;
 }
 
@@ -377,6 +410,7 @@ post(pyri_site *s, const pyri_request *requests, wait_for *w)
                           sizeof m->letters[i]) &&
         step(t, &w->word, PENDING)) {
         PYRI_FAULT("mailbox.pending");
+        tell_letter(m);
         return w->slot = t;
     }
     release(t);
@@ -463,7 +497,7 @@ await(pyri_site *s, wait_for *w)
         if (give_up(s, w))
             return FILLING;
         if (atomic_load(&w->slot->word) == w->word) {
-            pyri_futex_wait_shared(&w->slot->word, w->word, SLICE_MS);
+            pyri_futex_wait_shared(&w->slot->word, w->word, SLICE_NS);
             w->waited = true;
         }
     }

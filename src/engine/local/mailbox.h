@@ -84,6 +84,8 @@ bool pyri_mailbox_enter(pyri_site *s, pyri_request *requests);
  * to come, and until so many threads of this one are `waiting`. */
 void pyri_mailbox_gather(pyri_site *s, const atomic_uint *waiting,
                          unsigned threads);
+/* So many are `waiting` now: that may be enough. */
+void pyri_mailbox_tell(pyri_site *s, unsigned waiting);
 void pyri_mailbox_leave(pyri_site *s);
 
 /* In a write transaction of meta: take the letters that wait, or NULL. They are

@@ -344,17 +344,20 @@ pyri_import(pyri_site *s, pyri_complete *c)
 
 /* Returns once this thread is to lead, or its request is done. */
 static void
-queue_up(pyri_publisher *p, pyri_request *r)
+queue_up(pyri_site *s, pyri_request *r)
 {
+    pyri_publisher *p = &s->publisher;
     pthread_mutex_lock(&p->lock);
     *p->last = r;
     p->last = &r->next;
-    atomic_fetch_add(&p->waiting, 1);
+    unsigned waiting = atomic_fetch_add(&p->waiting, 1) + 1;
     if (!p->leading) {
         p->leading = true;
         atomic_store(&r->state, LEAD);
     }
     pthread_mutex_unlock(&p->lock);
+    if (atomic_load(&r->state) == WAITING)
+        pyri_mailbox_tell(s, waiting);
     while (atomic_load(&r->state) == WAITING)
         pyri_futex_wait(&r->state, WAITING);
 }
@@ -440,7 +443,7 @@ pyri_publish(pyri_site *s, pyri_complete *c)
     pyri_request own = {.c = c, .thread = (uint64_t)pthread_self()};
     set_result(&own, pyri_ticket_check(s, c->array, c->version, &own.ndim));
     if (own.err == 0)
-        queue_up(&s->publisher, &own);
+        queue_up(s, &own);
     if (atomic_load(&own.state) == LEAD)
         lead(s, &own);
     /* Stored, or lost. After these two the caller tries again, or drops them:

@@ -24,7 +24,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { SLICE_MS = 20 };
+enum { SLICE_NS = 20000000 };
 
 int64_t pyri_turn_patience_ns = 1000000000;
 
@@ -75,11 +75,11 @@ pyri_turn_take(pyri_turn *t, uint32_t me)
         }
         if (whose == 0)
             continue;
-        if (now - since >= SLICE_MS * INT64_C(1000000) &&
+        if (now - since >= SLICE_NS &&
             (now - since > pyri_turn_patience_ns || is_gone(whose)) &&
             swap(t, whose, me))
             break;
-        pyri_futex_wait_shared(&t->whose, whose, SLICE_MS);
+        pyri_futex_wait_shared(&t->whose, whose, SLICE_NS);
     }
     atomic_fetch_sub(&t->waiting, 1);
 }

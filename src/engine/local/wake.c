@@ -55,9 +55,9 @@ pyri_futex_wake(_Atomic uint32_t *word)
 }
 
 void
-pyri_futex_wait_shared(_Atomic uint32_t *word, uint32_t seen, int ms)
+pyri_futex_wait_shared(_Atomic uint32_t *word, uint32_t seen, int64_t ns)
 {
-    struct timespec ts = {ms / 1000, ms % 1000 * 1000000L};
+    struct timespec ts = {ns / 1000000000, ns % 1000000000};
     futex_wait(word, FUTEX_WAIT, seen, &ts);
 }
 
