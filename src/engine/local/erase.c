@@ -12,7 +12,7 @@
  *
  *   transaction (8), reference (16), big-endian -> size (8), checksum (8)
  *
- * until all readers are past the transaction that erased them (settle.c).
+ * until all readers are past the transaction that erased them (limbo.c).
  */
 #include "engine/local/local.h"
 

@@ -372,7 +372,7 @@ local_drop_blobs(pyri_engine *e, const pyri_blob *blobs, size_t n)
         if (blobs[i].ref.a & PYRI_SMALL_BIT)
             pyri_small_drop(site_of(e), blobs[i].ref);
         else
-            pyri_settle_drop(site_of(e), &blobs[i]);
+            pyri_limbo_drop(site_of(e), &blobs[i]);
 }
 
 static int

@@ -257,14 +257,13 @@ int pyri_pages_check(pyri_site *s);
 int pyri_settle_lock(pyri_site *s);
 void pyri_settle_unlock(pyri_site *s);
 int pyri_settle(pyri_site *s, pyri_settled *out);
-/* A blob in a segment that no version will name. */
-void pyri_settle_drop(pyri_site *s, const pyri_blob *b);
-/* Punch out all that is not named of a segment that is ours alone, and remove
- * it if that is all. */
-int pyri_settle_sweep(pyri_site *s, pyri_placement p, bool *empty,
-                      uint64_t *bytes);
+/* limbo.c: a blob in a segment that no version will name. */
+void pyri_limbo_drop(pyri_site *s, const pyri_blob *b);
+/* sweep.c: punch out all that is not named of a segment that is ours alone, and
+ * remove it if that is all. */
+int pyri_sweep(pyri_site *s, pyri_placement p, bool *empty, uint64_t *bytes);
 /* List all segments there are, to be looked through later. */
-int pyri_settle_note_old(pyri_site *s, struct pyri_txn *txn);
+int pyri_sweep_note_old(pyri_site *s, struct pyri_txn *txn);
 
 /* --- map.c: segments mapped for reading ---------------------------------- */
 

@@ -35,7 +35,7 @@
  *    owner's slot is taken over by changing that word first; a letter counts
  *    only if its mark has the owner and the number that the slot has.
  * 4. What a dead process had put into segments, and did not name, is cleared
- *    away (settle.c). Its letters are dropped before, and a transaction that
+ *    away (sweep.c). Its letters are dropped before, and a transaction that
  *    has taken one is waited for: see pyri_mailbox_drop_dead().
  *
  * Who waits looks every few milliseconds whether the one it waits for is dead,

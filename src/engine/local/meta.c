@@ -728,7 +728,7 @@ pyri_meta_drop_unpublished(pyri_site *s)
     if ((err = drop_all_above(s, txn, &any)) == 0 &&
         (!any || ((err = pyri_erase_unpublished(s, txn)) == 0 &&
                   (err = pyri_meta_count_replaced(s, txn)) == 0)) &&
-        (err = pyri_settle_note_old(s, txn)) == 0)
+        (err = pyri_sweep_note_old(s, txn)) == 0)
         return pyri_env_commit(txn, "delete unpublished versions");
     pyri_env_abort(txn);
     return err;

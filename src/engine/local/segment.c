@@ -184,7 +184,7 @@ take_over(pyri_site *s, pyri_segment *g, bool *ok)
           pyri_segment_check(s, header, g->where.dir, g->where.id) == 0;
     bool empty = false;
     if (*ok && g->where.dead)
-        *ok = pyri_settle_sweep(s, g->where, &empty, &(uint64_t){0}) == 0 &&
+        *ok = pyri_sweep(s, g->where, &empty, &(uint64_t){0}) == 0 &&
               !empty;
     if (*ok) {
         g->end = ((uint64_t)st.st_size + PYRI_PAGE - 1) &
