@@ -10,7 +10,7 @@
  *     sum.c      what chunks will sum up to
  *     sheets.c   regions of one value, which are no chunks' fragments
  *     tickets.c  what a version in flight says to those above it
- *     leaves.c  what was painted on top of the leaf that was there
+ *     leaves.c   what was painted on top of the leaf that was there
  *     commit.c  take a version, build its nodes, complete it, wait for it;
  *                and give up versions whose writers died
  */
