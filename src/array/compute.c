@@ -144,8 +144,8 @@ send_errands(computing *c, pyri_errands *e)
         const pyri_frag *f = &e->list[i].frag;
         if (!e->list[i].done || f->kind == PYRI_FRAG_SAME)
             continue;
-        int bad = pyri_stash_add(&c->d, &(pyri_blob){{f->ref[0], f->ref[1]},
-                                                     pyri_frag_blob_size(f)});
+        pyri_blob blob = {{f->ref[0], f->ref[1]}, pyri_frag_blob_size(f)};
+        int bad = pyri_stash_add(&c->d, &blob, 1);
         if (bad < 0)
             e->list[i].done = false;
         err = bad < 0 ? bad : err;

@@ -123,7 +123,8 @@ int pyri_paint_frag(pyri_draft *d, pyri_packer *packer,
 
 /* The blobs of a draft: all that were put are noted; those that its leaves
  * name are marked; the others are dropped in the end. */
-int pyri_stash_add(pyri_draft *d, const pyri_blob *blob); /* any thread */
+/* Those of one put, from any thread. On failure they are dropped. */
+int pyri_stash_add(pyri_draft *d, const pyri_blob *blobs, size_t n);
 void pyri_stash_mark(pyri_draft *d, const pyri_frag *frags, int n);
 void pyri_stash_unmark(pyri_draft *d);
 /* Gives the marked ones. */

@@ -182,7 +182,7 @@ put_blob(pyri_draft *d, const pyri_packer *k, pyri_frag *frag)
         return err;
     frag->ref[0] = put.ref.a;
     frag->ref[1] = put.ref.b;
-    return pyri_stash_add(d, &(pyri_blob){put.ref, put.size});
+    return pyri_stash_add(d, &(pyri_blob){put.ref, put.size}, 1);
 }
 
 int
@@ -243,13 +243,14 @@ store(chunk_job *j, const pyri_box *box, pyri_mem src, const uint8_t *mask,
 static int
 store_later(chunk_job *j, const patch *p)
 {
-    pyri_packer *k = pyri_tray_packer(j->tray);
+    pyri_packer *k = pyri_tray_packer(j->tray,
+                                      pyri_box_bytes(j->d->array, &p->box));
     pyri_frag frag = {.version = 0};
     pyri_summary_init(&j->out->own);
     int err = pyri_frag_pack(k, &j->d->array->style, &p->box, p->mem, NULL, 0,
                              &frag, &j->out->own);
     bool blob = err == 0 && frag.kind != PYRI_FRAG_SAME;
-    bool waits = blob && pyri_tray_takes(k);
+    bool waits = blob && k != &j->tray->large;
     if (blob && !waits)
         err = put_blob(j->d, k, &frag);
     if (err == 0 && blob)
@@ -434,7 +435,7 @@ paint_chunk(void *ctx, size_t group, unsigned worker)
     chunk_job j = {.p = p,
                    .d = p->d,
                    .tray = &p->trays[worker],
-                   .packer = pyri_tray_packer(&p->trays[worker]),
+                   .packer = &p->trays[worker].large,
                    .out = out};
     if (out->n)
         return 0; /* its handlers ran where it is stored */

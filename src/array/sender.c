@@ -111,8 +111,8 @@ note(pyri_draft *d, const pyri_frag *f)
 {
     if (f->kind == PYRI_FRAG_SAME)
         return 0;
-    return pyri_stash_add(d, &(pyri_blob){{f->ref[0], f->ref[1]},
-                                          pyri_frag_blob_size(f)});
+    pyri_blob blob = {{f->ref[0], f->ref[1]}, pyri_frag_blob_size(f)};
+    return pyri_stash_add(d, &blob, 1);
 }
 
 static int

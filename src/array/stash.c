@@ -7,6 +7,7 @@
  */
 #include "array/draft.h"
 
+#include "base/room.h"
 #include "base/sys.h"
 
 #include <pthread.h>
@@ -19,26 +20,18 @@ typedef struct pyri_stashed {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all stashes */
 
 int
-pyri_stash_add(pyri_draft *d, const pyri_blob *blob)
+pyri_stash_add(pyri_draft *d, const pyri_blob *blobs, size_t n)
 {
     int err = 0;
     pthread_mutex_lock(&lock);
-    if (d->nstash == d->stash_room) {
-        size_t room = d->stash_room ? 2 * d->stash_room : 4;
-        stashed *grown = pyri_sys_realloc(d->stash, room * sizeof *grown);
-        if (grown) {
-            d->stash = grown;
-            d->stash_room = room;
-        } else {
-            err = pyri_fail_nomem("the data of a write");
-        }
-    }
-    if (err == 0)
-        d->stash[d->nstash++] = (stashed){*blob, false};
+    if (!pyri_room(&d->stash, &d->stash_room, d->nstash + n, sizeof *d->stash))
+        err = pyri_fail_nomem("the data of a write");
+    for (size_t i = 0; i < n && err == 0; i++)
+        d->stash[d->nstash++] = (stashed){blobs[i], false};
     d->sorted = false;
     pthread_mutex_unlock(&lock);
     if (err < 0)
-        pyri_engine_drop_blobs(d->array->engine, blob, 1);
+        pyri_engine_drop_blobs(d->array->engine, blobs, n, NULL, 0);
     return err;
 }
 
@@ -52,12 +45,18 @@ compare(const void *a, const void *b)
     return (x->b > y->b) - (x->b < y->b);
 }
 
-void
-pyri_stash_mark(pyri_draft *d, const pyri_frag *frags, int n)
+static void
+sort(pyri_draft *d)
 {
     if (!d->sorted && d->nstash > 1)
         qsort(d->stash, d->nstash, sizeof *d->stash, compare);
     d->sorted = true;
+}
+
+void
+pyri_stash_mark(pyri_draft *d, const pyri_frag *frags, int n)
+{
+    sort(d);
     for (int i = 0; i < n && d->nstash; i++) {
         if (frags[i].kind == PYRI_FRAG_SAME)
             continue;
@@ -89,12 +88,26 @@ pyri_stash_list(pyri_draft *d, pyri_blob **out, size_t *n)
     return 0;
 }
 
+static void
+drop(pyri_draft *d, size_t i, bool marked_stay)
+{
+    pyri_blob near[2 * PYRI_NEAR];
+    size_t n = 0;
+    for (size_t k = i < PYRI_NEAR ? 0 : i - PYRI_NEAR;
+         k < d->nstash && k <= i + PYRI_NEAR; k++)
+        if (k != i && d->stash[k].marked && marked_stay)
+            near[n++] = d->stash[k].blob;
+    pyri_engine_drop_blobs(d->array->engine, &d->stash[i].blob, 1, near, n);
+}
+
 void
 pyri_stash_settle(pyri_draft *d, bool published)
 {
+    bool marked_stay = published || d->doubtful;
+    sort(d);
     for (size_t i = 0; i < d->nstash; i++)
-        if (!d->stash[i].marked || !(published || d->doubtful))
-            pyri_engine_drop_blobs(d->array->engine, &d->stash[i].blob, 1);
+        if (!d->stash[i].marked || !marked_stay)
+            drop(d, i, marked_stay);
     free(d->stash);
     d->stash = NULL;
     d->nstash = d->stash_room = 0;

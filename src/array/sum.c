@@ -243,8 +243,13 @@ about_leaf(pyri_change *c, int deep, pyri_about *out)
     memcpy(p.pos, c->p->pos, sizeof p.pos);
     if ((err = pyri_tree_get(c->t, prev, 0, p.pos, &leaf)) == 0)
         err = about_both(&below, &p, deep - 1, out);
+    if (err == PYR_ECORRUPT) { /* of cells that may be hidden now */
+        out->known = false;
+        err = 0;
+    }
     out->label = UINT64_MAX; /* as of now */
-    c->regions = below.regions;
+    if (out->known)
+        c->regions = below.regions;
     pyri_chain_fini(&below.old);
     return err;
 }

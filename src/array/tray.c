@@ -14,7 +14,8 @@ void
 pyri_tray_fini(pyri_tray *t)
 {
     for (int i = 0; i < PYRI_TRAY; i++)
-        pyri_packer_fini(&t->packers[i]);
+        pyri_packer_fini(&t->small[i]);
+    pyri_packer_fini(&t->large);
 }
 
 int
@@ -22,7 +23,7 @@ pyri_tray_add(pyri_tray *t, pyri_draft *d, pyri_painted *of)
 {
     t->waiting[t->n].of = of;
     t->waiting[t->n].place = of->n;
-    t->bytes += t->packers[t->n++].size;
+    t->bytes += t->small[t->n++].size;
     return t->n == PYRI_TRAY || t->bytes >= FULL ? pyri_tray_flush(t, d) : 0;
 }
 
@@ -30,26 +31,23 @@ int
 pyri_tray_flush(pyri_tray *t, pyri_draft *d)
 {
     pyri_blob_put puts[PYRI_TRAY];
-    int n = t->n, err = 0;
+    pyri_blob blobs[PYRI_TRAY];
+    int n = t->n;
     t->n = 0;
     t->bytes = 0;
     for (int i = 0; i < n; i++) {
-        const pyri_packer *k = &t->packers[i];
+        const pyri_packer *k = &t->small[i];
         puts[i] = (pyri_blob_put){k->iov, k->niov, k->size, k->aligned, {0, 0}};
     }
-    if (n > 0)
-        err = pyri_engine_put_blobs(d->array->engine, puts, (size_t)n);
+    if (n == 0)
+        return 0;
+    int err = pyri_engine_put_blobs(d->array->engine, puts, (size_t)n);
     for (int i = 0; i < n && err == 0; i++) {
         pyri_painted *of = t->waiting[i].of;
         pyri_frag *frag = &of->frags[of->n - t->waiting[i].place];
-        pyri_blob blob = {puts[i].ref, puts[i].size};
-        frag->ref[0] = blob.ref.a;
-        frag->ref[1] = blob.ref.b;
-        if ((err = pyri_stash_add(d, &blob)) == 0)
-            continue;
-        while (++i < n) /* it dropped the one that it could not note */
-            pyri_engine_drop_blobs(
-                d->array->engine, &(pyri_blob){puts[i].ref, puts[i].size}, 1);
+        blobs[i] = (pyri_blob){puts[i].ref, puts[i].size};
+        frag->ref[0] = puts[i].ref.a;
+        frag->ref[1] = puts[i].ref.b;
     }
-    return err;
+    return err < 0 ? err : pyri_stash_add(d, blobs, (size_t)n);
 }

@@ -10,7 +10,8 @@ enum { PYRI_TRAY = 16 };
 
 /* One worker's. Zero-initialise; end with pyri_tray_fini(). */
 typedef struct pyri_tray {
-    pyri_packer packers[PYRI_TRAY];
+    pyri_packer small[PYRI_TRAY]; /* n of them are waiting */
+    pyri_packer large;            /* for what does not wait */
     struct {
         pyri_painted *of;
         int place; /* counted from the last: others come before it */
@@ -21,21 +22,15 @@ typedef struct pyri_tray {
 
 void pyri_tray_fini(pyri_tray *t);
 
-/* What the next fragment is to be packed with. */
+/* What a fragment of so many bytes of cells is to be packed with: they count as
+ * they are in memory, which the packer holds, not as they are stored. */
 static inline pyri_packer *
-pyri_tray_packer(pyri_tray *t)
+pyri_tray_packer(pyri_tray *t, uint64_t bytes)
 {
-    return &t->packers[t->n];
+    return bytes < PYRI_LARGE ? &t->small[t->n] : &t->large;
 }
 
-/* Is what was packed with it to wait for others? */
-static inline bool
-pyri_tray_takes(const pyri_packer *k)
-{
-    return !k->aligned;
-}
-
-/* The newest fragment of `of` was packed and has no blob yet. It gets one with
+/* The newest fragment of `of` was packed with a small one and has no blob yet. It gets one with
  * the flush; until then the cells must stay where they are. Full trays are
  * flushed. */
 int pyri_tray_add(pyri_tray *t, pyri_draft *d, pyri_painted *of);

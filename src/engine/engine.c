@@ -303,7 +303,7 @@ pyri_engine_put_blobs(pyri_engine *e, pyri_blob_put *puts, size_t n)
     for (size_t i = 0; i < n; i++) {
         pyri_blob b = {puts[i].ref, puts[i].size};
         if (b.ref.a || b.ref.b)
-            e->ops->drop_blobs(e, &b, 1);
+            e->ops->drop_blobs(e, &b, 1, NULL, 0);
     }
     return err;
 }
@@ -451,10 +451,11 @@ pyri_engine_vouch(pyri_engine *e, pyri_ref ref)
 }
 
 void
-pyri_engine_drop_blobs(pyri_engine *e, const pyri_blob *blobs, size_t n)
+pyri_engine_drop_blobs(pyri_engine *e, const pyri_blob *blobs, size_t n,
+                       const pyri_blob *near, size_t nnear)
 {
     if (n && !e->readonly)
-        e->ops->drop_blobs(e, blobs, n);
+        e->ops->drop_blobs(e, blobs, n, near, nnear);
 }
 
 int

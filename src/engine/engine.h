@@ -110,7 +110,10 @@ typedef struct pyri_blob {
     uint64_t size;
 } pyri_blob;
 
-enum { PYRI_PAGE = 4096 };
+enum {
+    PYRI_PAGE = 4096,
+    PYRI_NEAR = 4 /* no more blobs than that are on a page */
+};
 
 typedef struct pyri_blob_put {
     const struct iovec *iov; /* gathered straight from here */
@@ -333,8 +336,11 @@ typedef struct pyri_engine_ops {
     /* The caller has verified all of a blob, or made it: later gets of it may
      * say that it is trusted. */
     void (*vouch)(pyri_engine *e, pyri_ref ref);
-    /* Blobs that were put, and that no version will ever name. */
-    void (*drop_blobs)(pyri_engine *e, const pyri_blob *blobs, size_t n);
+    /* Blobs that were put, and that no version will ever name. `near`: those
+     * that stay, of those that were put with them; of one blob, the PYRI_NEAR
+     * before and after it in order of references are enough. */
+    void (*drop_blobs)(pyri_engine *e, const pyri_blob *blobs, size_t n,
+                       const pyri_blob *near, size_t nnear);
 
     /* --- functions where blobs are: see chunk/errand.h. NULL: none is run there */
 
@@ -485,7 +491,8 @@ int pyri_engine_scan_versions(pyri_engine *e, pyri_reader *r, uint64_t array,
                               uint64_t first, uint64_t last,
                               pyri_version_fn *each, void *ctx);
 void pyri_engine_vouch(pyri_engine *e, pyri_ref ref);
-void pyri_engine_drop_blobs(pyri_engine *e, const pyri_blob *blobs, size_t n);
+void pyri_engine_drop_blobs(pyri_engine *e, const pyri_blob *blobs, size_t n,
+                            const pyri_blob *near, size_t nnear);
 /* Waits for a moment if another is at it, where some fold aside; the second
  * one does not. */
 int pyri_engine_begin_upkeep(pyri_engine *e);

@@ -72,6 +72,68 @@ a_write_stores_little_more_than_its_cells(void)
     tear_down();
 }
 
+/* Each becomes a fragment of its own; they are put together. */
+static void
+small_boxes_of_one_write_lie_side_by_side(void)
+{
+    enum { BOXES = 20, EDGE = 44, CHUNK = 256 };
+    uint64_t shape[2] = {CHUNK, BOXES * CHUNK}, chunk[2] = {CHUNK, CHUNK};
+    uint64_t size[2] = {EDGE, EDGE}, at[BOXES][2];
+    uint8_t *cells = random_bytes(BOXES * EDGE * EDGE), got[EDGE * EDGE];
+    pyr_part parts[BOXES];
+    pyr_array *a;
+    set_up();
+    OK(pyr_create(store, "a", &(pyr_spec){.ndim = 2, .shape = shape,
+                                          .chunk = chunk, .type = PYR_U8}, &a));
+    for (int i = 0; i < BOXES; i++) {
+        at[i][0] = 7;
+        at[i][1] = (uint64_t)i * CHUNK + 9;
+        parts[i] = (pyr_part){.offset = at[i], .size = size,
+                              .buf = cells + i * EDGE * EDGE};
+    }
+    uint64_t before = data_bytes();
+    OK(pyr_write_list(a, parts, BOXES, NULL, NULL));
+    uint64_t more = data_bytes() - before;
+    CHECK(more >= BOXES * EDGE * EDGE);
+    CHECK(more < BOXES * (EDGE * EDGE + 512) + 8192); /* and a segment's head */
+    for (int i = 0; i < BOXES; i++) {
+        OK(pyr_read(a, PYR_LATEST, at[i], size, got));
+        CHECK(memcmp(got, cells + i * EDGE * EDGE, sizeof got) == 0);
+    }
+    free(cells);
+    pyr_array_close(a);
+    tear_down();
+}
+
+/* Batches that are given up, of boxes whose fragments fill no page. */
+static void
+what_is_not_published_takes_no_space(void)
+{
+    static const uint64_t sizes[] = {2000, 5000, 70000};
+    uint64_t shape[1] = {1 << 20};
+    uint8_t *cells = random_bytes(1 << 20);
+    pyr_array *a;
+    set_up();
+    OK(pyr_create(store, "a", &(pyr_spec){.ndim = 1, .shape = shape,
+                                          .chunk = (uint64_t[1]){4096},
+                                          .type = PYR_U8}, &a));
+    OK(pyr_write(a, zero, (uint64_t[1]){100000}, cells, NULL));
+    uint64_t before = data_bytes();
+    for (int i = 0; i < 12; i++) {
+        pyr_batch *batch;
+        uint64_t size = sizes[i % 3], n = 200000 / size;
+        OK(pyr_batch_begin(a, &batch));
+        for (uint64_t k = 0; k < n; k++) /* most of them across two chunks */
+            OK(pyr_batch_write(batch, (uint64_t[1]){k * size + 3000}, &size,
+                               cells + k));
+        pyr_batch_abort(batch);
+    }
+    CHECK(data_bytes() <= before + 4 * 4096);
+    free(cells);
+    pyr_array_close(a);
+    tear_down();
+}
+
 static void
 a_clone_costs_one_record(void)
 {
@@ -237,5 +299,7 @@ several_data_directories_are_all_used(void)
 
 TESTS(T(fill_and_constant_chunks_take_no_storage),
       T(a_write_stores_little_more_than_its_cells),
+      T(small_boxes_of_one_write_lie_side_by_side),
+      T(what_is_not_published_takes_no_space),
       T(a_clone_costs_one_record), T(compression_shrinks_what_is_stored),
       T(several_data_directories_are_all_used))

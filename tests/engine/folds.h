@@ -112,7 +112,8 @@ a_fold_that_finds_nothing_to_do_changes_nothing(void)
     blob fresh;
     fold_held(&x, &fresh);
     CHECK(folds_now(e) == 0 && seen_now(e, &h) == ALL_OF_IT);
-    pyri_engine_drop_blobs(e, &(pyri_blob){fresh.ref, fresh.size}, 1);
+    pyri_engine_drop_blobs(e, &(pyri_blob){fresh.ref, fresh.size}, 1, NULL,
+                           0);
     pyri_engine_close(e);
 }
 

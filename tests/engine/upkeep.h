@@ -445,7 +445,7 @@ blobs_that_were_dropped_are_named_nowhere(void)
     pyri_ticket t = take(e, ARRAY, "");
     held lost = begin_held(e, &t);
     list_held(&lost, keys, blobs);
-    pyri_engine_drop_blobs(e, blobs, OWN_BLOBS);
+    pyri_engine_drop_blobs(e, blobs, OWN_BLOBS, NULL, 0);
     OK(pyri_engine_status(e, &after, NULL, NULL));
     CHECK(after.data_bytes < before.data_bytes + 2 * PYRI_PAGE);
     CHECK(seen_now(e, &lost) == 0 && seen_now(e, &h) == ALL_OF_IT);

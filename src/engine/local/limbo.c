@@ -49,6 +49,8 @@ pyri_limbo_scan(pyri_site *s, pyri_txn *txn, pyri_limbo_fn *each, void *ctx)
     return err > 0 ? 0 : err;
 }
 
+/* --- pages that blobs share ------------------------------------------------ */
+
 /* Segments lay blobs out that way (segment.c). */
 static bool
 may_share(const pyri_blob *b)
@@ -56,15 +58,89 @@ may_share(const pyri_blob *b)
     return b->size <= PYRI_SMALL_BLOB;
 }
 
-/* Its neighbours are of a version that is still being made. */
-void
-pyri_limbo_drop(pyri_site *s, const pyri_blob *b)
+static int
+compare_blobs(const void *a, const void *b)
 {
-    uint64_t to = b->ref.b + b->size;
+    const pyri_blob *x = a, *y = b;
+    if (x->ref.a != y->ref.a)
+        return x->ref.a < y->ref.a ? -1 : 1;
+    return (x->ref.b > y->ref.b) - (x->ref.b < y->ref.b);
+}
+
+/* A blob that goes, and the pages that it has bytes in: the first and the last
+ * one stay if somebody else is found there. */
+typedef struct leaving {
+    const pyri_blob *blob;
+    uint64_t end;
+    pyri_range hole;
+} leaving;
+
+static int
+leave(const pyri_blob *b, leaving *l)
+{
+    *l = (leaving){.blob = b};
+    if (__builtin_add_overflow(b->ref.b, b->size, &l->end) ||
+        l->end > INT64_MAX)
+        return pyri_fail(PYR_ECORRUPT, "a blob cannot end where it does");
+    l->hole = (pyri_range){pyri_page_down(b->ref.b), pyri_page_up(l->end)};
+    return 0;
+}
+
+static void
+meet(leaving *l, const pyri_blob *other)
+{
+    uint64_t first = l->blob->ref.b, from = other->ref.b;
+    if (from < first && from + other->size > l->hole.from)
+        l->hole.from = pyri_page_up(first);
+    if (from + other->size > l->end && from < l->hole.to)
+        l->hole.to = pyri_page_down(l->end);
+}
+
+static int
+meet_named(void *ctx, const pyri_named_blob *b)
+{
+    leaving *l = ctx;
+    if (b->blob.ref.a != l->blob->ref.a || b->blob.ref.b >= l->hole.to)
+        return 1;
+    if (b->damaged) /* who knows where it ends */
+        l->hole = (pyri_range){pyri_page_up(l->blob->ref.b),
+                               pyri_page_down(l->end)};
+    else
+        meet(l, &b->blob);
+    return 0;
+}
+
+/* Those of a list in order that begin at `from` or later. */
+static void
+meet_listed(leaving *l, const pyri_blob *list, size_t n, pyri_ref from)
+{
+    pyri_blob key = {from, 0};
+    size_t lo = 0, hi = n;
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        if (compare_blobs(&list[mid], &key) < 0)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    for (; lo < n && list[lo].ref.a == from.a && list[lo].ref.b < l->hole.to;
+         lo++)
+        meet(l, &list[lo]);
+}
+
+void
+pyri_limbo_drop(pyri_site *s, const pyri_blob *b, const pyri_blob *near,
+                size_t n)
+{
+    leaving l;
     int dir, fd;
-    if (pyri_segment_look(s, pyri_place_of(b->ref.a), &dir, &fd) < 0)
+    if (leave(b, &l) < 0 ||
+        pyri_segment_look(s, pyri_place_of(b->ref.a), &dir, &fd) < 0)
         return;
-    pyri_punch(fd, b->ref.b, may_share(b) ? to : pyri_page_up(to));
+    for (size_t i = 0; i < n; i++)
+        if (near[i].ref.a == b->ref.a)
+            meet(&l, &near[i]);
+    pyri_punch(fd, l.hole.from, l.hole.to);
     pyri_sys_close(fd);
 }
 
@@ -75,7 +151,7 @@ typedef struct ripe {
     pyri_settled *out;
     pyri_limbo_entry *list; /* LIMBO_BATCH of them, at most */
     size_t n;
-    pyri_limbo_entry *unripe; /* those that may share a page */
+    pyri_blob *unripe;      /* those that may share a page */
     size_t nunripe, room;
 } ripe;
 
@@ -93,70 +169,8 @@ take_ripe(void *ctx, const pyri_limbo_entry *e)
         return 0;
     if (!pyri_room(&r->unripe, &r->room, r->nunripe + 1, sizeof *r->unripe))
         return pyri_fail_nomem("a list of what to give back later");
-    r->unripe[r->nunripe++] = *e;
+    r->unripe[r->nunripe++] = e->blob;
     return 0;
-}
-
-/* --- pages that blobs share ------------------------------------------------ */
-
-static int
-compare_entries(const void *a, const void *b)
-{
-    const pyri_limbo_entry *x = a, *y = b;
-    if (x->blob.ref.a != y->blob.ref.a)
-        return x->blob.ref.a < y->blob.ref.a ? -1 : 1;
-    return (x->blob.ref.b > y->blob.ref.b) - (x->blob.ref.b < y->blob.ref.b);
-}
-
-/* A blob that goes, and the pages that it has bytes in: the first and the last
- * one stay if somebody else is found there. */
-typedef struct leaving {
-    const pyri_blob *blob;
-    pyri_range hole;
-} leaving;
-
-static void
-meet(leaving *l, const pyri_blob *other)
-{
-    uint64_t first = l->blob->ref.b, end = first + l->blob->size;
-    uint64_t from = other->ref.b, to = from + other->size;
-    if (from < first && to > l->hole.from)
-        l->hole.from = pyri_page_up(first);
-    if (to > end && from < l->hole.to)
-        l->hole.to = pyri_page_down(end);
-}
-
-static int
-meet_named(void *ctx, const pyri_named_blob *b)
-{
-    leaving *l = ctx;
-    uint64_t first = l->blob->ref.b;
-    if (b->blob.ref.a != l->blob->ref.a || b->blob.ref.b >= l->hole.to)
-        return 1;
-    if (b->damaged) /* who knows where it ends */
-        l->hole = (pyri_range){pyri_page_up(first),
-                               pyri_page_down(first + l->blob->size)};
-    else
-        meet(l, &b->blob);
-    return 0;
-}
-
-static void
-meet_unripe(const ripe *r, pyri_ref from, leaving *l)
-{
-    pyri_limbo_entry key = {.blob.ref = from};
-    size_t lo = 0, hi = r->nunripe;
-    while (lo < hi) {
-        size_t mid = lo + (hi - lo) / 2;
-        if (compare_entries(&r->unripe[mid], &key) < 0)
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
-    for (; lo < r->nunripe && r->unripe[lo].blob.ref.a == from.a &&
-           r->unripe[lo].blob.ref.b < l->hole.to;
-         lo++)
-        meet(l, &r->unripe[lo].blob);
 }
 
 /* What is to be punched where `b` was. Those that share a page with it were
@@ -167,18 +181,15 @@ find_hole(pyri_site *s, pyri_reader *reader, const ripe *r, const pyri_blob *b,
           pyri_range *hole)
 {
     uint64_t before = pyri_page_up(PYRI_SMALL_BLOB) + PYRI_PAGE; /* at most */
-    uint64_t end;
-    *hole = (pyri_range){0, 0};
-    if (__builtin_add_overflow(b->ref.b, b->size, &end) || end > INT64_MAX)
-        return pyri_fail(PYR_ECORRUPT, "a blob cannot end where it does");
-    leaving l = {b, {pyri_page_down(b->ref.b), pyri_page_up(end)}};
     pyri_ref from = {b->ref.a, b->ref.b > before ? b->ref.b - before : 0};
-    int err = 0;
-    if (may_share(b) && (l.hole.from < b->ref.b || l.hole.to > end)) {
+    leaving l;
+    int err = leave(b, &l);
+    if (err == 0 && may_share(b) &&
+        (l.hole.from < b->ref.b || l.hole.to > l.end)) {
         err = pyri_blobs_scan(s, reader->txn, from, meet_named, &l);
-        meet_unripe(r, from, &l);
+        meet_listed(&l, r->unripe, r->nunripe, from);
     }
-    *hole = l.hole;
+    *hole = err < 0 ? (pyri_range){0, 0} : l.hole;
     return err < 0 ? err : 0;
 }
 
@@ -203,6 +214,13 @@ delete_limbo(pyri_site *s, const pyri_limbo_entry *list, size_t n)
         return pyri_env_commit(txn, "give space back");
     pyri_env_abort(txn);
     return err;
+}
+
+static int
+compare_entries(const void *a, const void *b)
+{
+    const pyri_limbo_entry *x = a, *y = b;
+    return compare_blobs(&x->blob, &y->blob);
 }
 
 /* Punch the ripe ranges of one segment: list[0..n). */
@@ -240,7 +258,7 @@ punch_ripe(pyri_site *s, pyri_reader *reader, const ripe *r)
     if (n)
         qsort(list, n, sizeof *list, compare_entries);
     if (r->nunripe)
-        qsort(r->unripe, r->nunripe, sizeof *r->unripe, compare_entries);
+        qsort(r->unripe, r->nunripe, sizeof *r->unripe, compare_blobs);
     for (size_t i = 0, k; i < n && err == 0; i = k) {
         for (k = i + 1; k < n && list[k].blob.ref.a == list[i].blob.ref.a; k++)
             ;

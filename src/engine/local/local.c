@@ -366,13 +366,14 @@ local_vouch(pyri_engine *e, pyri_ref ref)
 }
 
 static void
-local_drop_blobs(pyri_engine *e, const pyri_blob *blobs, size_t n)
+local_drop_blobs(pyri_engine *e, const pyri_blob *blobs, size_t n,
+                 const pyri_blob *near, size_t nnear)
 {
     for (size_t i = 0; i < n && !is_stale(site_of(e)); i++)
         if (blobs[i].ref.a & PYRI_SMALL_BIT)
             pyri_small_drop(site_of(e), blobs[i].ref);
         else
-            pyri_limbo_drop(site_of(e), &blobs[i]);
+            pyri_limbo_drop(site_of(e), &blobs[i], near, nnear);
 }
 
 static int

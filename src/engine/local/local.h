@@ -257,8 +257,10 @@ int pyri_pages_check(pyri_site *s);
 int pyri_settle_lock(pyri_site *s);
 void pyri_settle_unlock(pyri_site *s);
 int pyri_settle(pyri_site *s, pyri_settled *out);
-/* limbo.c: a blob in a segment that no version will name. */
-void pyri_limbo_drop(pyri_site *s, const pyri_blob *b);
+/* limbo.c: a blob in a segment that no version will name, and those near it
+ * that stay. */
+void pyri_limbo_drop(pyri_site *s, const pyri_blob *b, const pyri_blob *near,
+                     size_t n);
 /* sweep.c: punch out all that is not named of a segment that is ours alone, and
  * remove it if that is all. */
 int pyri_sweep(pyri_site *s, pyri_placement p, bool *empty, uint64_t *bytes);

@@ -545,7 +545,7 @@ get_one(pyri_site *s, pyri_reader *r, pyri_blob_get *g)
         return err;
     if (__builtin_add_overflow(g->ref.b, g->offset, &from) ||
         __builtin_add_overflow(from, g->size, &end) ||
-        g->ref.b < PYRI_SEGMENT_HEADER)
+        g->ref.b < PYRI_SEGMENT_HEADER || g->ref.b % PYRI_SECTOR)
         return pyri_fail(PYR_ECORRUPT, "a reference to data is damaged");
     if (g->size > 0 && (err = check_range(s, m, from, g->size)) < 0)
         return err;

@@ -130,7 +130,8 @@ bool pyri_mem_is_forgotten(pyri_mem_store *s, uint64_t array,
 /* Erase what waits for it, if there are no readers. */
 void pyri_mem_bury(pyri_mem_store *s);
 
-void pyri_mem_drop_blobs(pyri_engine *e, const pyri_blob *blobs, size_t n);
+void pyri_mem_drop_blobs(pyri_engine *e, const pyri_blob *blobs, size_t n,
+                         const pyri_blob *near, size_t nnear);
 int pyri_mem_begin_upkeep(pyri_engine *e);
 void pyri_mem_end_upkeep(pyri_engine *e);
 int pyri_mem_scan_forgotten(pyri_engine *e, pyri_reader *r,

@@ -238,7 +238,8 @@ pyri_mem_erase(pyri_engine *e, pyri_erase *x)
 }
 
 void
-pyri_mem_drop_blobs(pyri_engine *e, const pyri_blob *blobs, size_t n)
+pyri_mem_drop_blobs(pyri_engine *e, const pyri_blob *blobs, size_t n,
+                    const pyri_blob *near, size_t nnear)
 {
     pyri_mem_store *s = pyri_mem_store_of(e);
     pthread_mutex_lock(&s->lock);

@@ -377,7 +377,8 @@ int pyri_rados_put_blobs(pyri_engine *e, pyri_blob_put *puts, size_t n);
 int pyri_rados_sync(pyri_engine *e);
 int pyri_rados_get_blobs(pyri_engine *e, pyri_reader *r, pyri_blob_get *gets,
                          size_t n);
-void pyri_rados_drop_blobs(pyri_engine *e, const pyri_blob *blobs, size_t n);
+void pyri_rados_drop_blobs(pyri_engine *e, const pyri_blob *blobs, size_t n,
+                           const pyri_blob *near, size_t nnear);
 int pyri_rados_scan_blobs(pyri_engine *e, pyri_reader *r, pyri_blob_fn *each,
                           void *ctx);
 int pyri_rados_compute(pyri_engine *e, pyri_errand *errands, size_t n);

@@ -489,7 +489,8 @@ pyri_rblobs_remove(pyri_cluster *s, const pyri_blob *blobs, size_t n)
 }
 
 void
-pyri_rados_drop_blobs(pyri_engine *e, const pyri_blob *blobs, size_t n)
+pyri_rados_drop_blobs(pyri_engine *e, const pyri_blob *blobs, size_t n,
+                      const pyri_blob *near, size_t nnear)
 {
     pyri_cluster *s = pyri_cluster_of(e);
     if (pyri_cluster_check(s) < 0)

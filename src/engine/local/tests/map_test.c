@@ -46,6 +46,7 @@ references_that_are_wrong_are_noticed(void)
     const pyri_ref wrong[] = {
         {0, ref.b}, {ref.a ^ 1, ref.b}, {ref.a | UINT64_C(1) << 32, ref.b},
         {ref.a | UINT64_C(1) << 63, ref.b}, {ref.a, ref.b + 4096},
+        {ref.a, ref.b + 1}, {ref.a, ref.b + 512},
         {ref.a, UINT64_MAX}, {ref.a, 0}, {UINT64_MAX, UINT64_MAX}};
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
         FAILS(PYR_ECORRUPT, get_range(e, wrong[i], 0, 5));

@@ -126,7 +126,7 @@ what_waits_in_memory_is_bounded_and_the_rest_goes_into_segments(void)
     }
     pyri_blob first = {refs[0], SIZE}; /* dropped, it makes room */
     REQUIRE(is_small(refs[0]));
-    pyri_engine_drop_blobs(e, &first, 1);
+    pyri_engine_drop_blobs(e, &first, 1, NULL, 0);
     OK(put_bytes(e, bytes, SIZE, false, &more));
     CHECK(is_small(more) && holds(e, more, bytes, SIZE));
     pyri_engine_close(e);

@@ -16,7 +16,8 @@ put_some(pyri_engine *e, uint64_t *last)
         OK(put_bytes(e, bytes, sizeof bytes, false, &ref));
         CHECK(ref.a > *last);
         *last = ref.a;
-        pyri_engine_drop_blobs(e, &(pyri_blob){ref, sizeof bytes}, 1);
+        pyri_engine_drop_blobs(e, &(pyri_blob){ref, sizeof bytes}, 1,
+                               NULL, 0);
     }
 }
 
