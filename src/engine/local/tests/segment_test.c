@@ -243,6 +243,28 @@ a_failed_append_leaves_the_segment_usable(void)
     pyri_engine_close(e);
 }
 
+/* Of those that are put together, none is left behind: small ones would wait in
+ * memory until there is no more room for them. */
+static void
+when_one_of_several_cannot_be_put_none_is(void)
+{
+    enum { SIZE = 60000, TIMES = 40 };
+    static uint8_t bytes[70001];
+    pyri_engine *e = open_synced(tmp_fresh("several"));
+    pyri_ref ref;
+    struct iovec iov[2] = {{bytes, SIZE}, {bytes, sizeof bytes}};
+    pyri_blob_put puts[2] = {{.iov = &iov[0], .niov = 1, .size = SIZE},
+                             {.iov = &iov[1], .niov = 1,
+                              .size = sizeof bytes}};
+    for (int i = 0; i < TIMES; i++) {
+        order("segment.append", PYR_ENOSPC, 1);
+        FAILS(PYR_ENOSPC, pyri_engine_put_blobs(e, puts, 2));
+    }
+    OK(put_bytes(e, bytes, SIZE, false, &ref));
+    CHECK(is_small(ref));
+    pyri_engine_close(e);
+}
+
 static void
 a_sync_that_fails_before_it_began_can_be_repeated(void)
 {
@@ -441,6 +463,7 @@ TESTS(T(blobs_in_segments_share_no_page_and_small_ones_wait_elsewhere),
       T(a_dead_writers_segment_is_taken_over_a_living_ones_is_not),
 #ifdef PYRI_FAULTS
       T(a_failed_append_leaves_the_segment_usable),
+      T(when_one_of_several_cannot_be_put_none_is),
       T(a_sync_that_fails_before_it_began_can_be_repeated),
       T(after_a_failed_sync_nothing_is_promised_until_reopening),
       T(where_one_directory_fails_another_serves),
