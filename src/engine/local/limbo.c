@@ -8,6 +8,7 @@
 #include "engine/local/settle.h"
 
 #include "base/bytes.h"
+#include "base/checked.h"
 #include "base/fault.h"
 #include "base/room.h"
 #include "base/sys.h"
@@ -180,10 +181,12 @@ static int
 find_hole(pyri_site *s, pyri_reader *reader, const ripe *r, const pyri_blob *b,
           pyri_range *hole)
 {
-    uint64_t before = pyri_page_up(PYRI_SMALL_BLOB) + PYRI_PAGE; /* at most */
-    pyri_ref from = {b->ref.a, b->ref.b > before ? b->ref.b - before : 0};
+    uint64_t reach = pyri_page_up(PYRI_SMALL_BLOB) + PYRI_PAGE; /* at most */
+    pyri_ref from = b->ref;
     leaving l;
     int err = leave(b, &l);
+    if (l.hole.from < from.b) /* who begins on a page has nobody before it */
+        from.b -= pyri_min64(from.b, reach);
     if (err == 0 && may_share(b) &&
         (l.hole.from < b->ref.b || l.hole.to > l.end)) {
         err = pyri_blobs_scan(s, reader->txn, from, meet_named, &l);

@@ -66,6 +66,12 @@ enum {
 /* Between blobs: the rest of a page. */
 static const uint8_t zeros[PYRI_PAGE];
 
+static uint64_t
+round_up(uint64_t v, uint64_t to)
+{
+    return (v + to - 1) & ~(to - 1);
+}
+
 void
 pyri_segment_name(char out[16], uint32_t id)
 {
@@ -187,8 +193,7 @@ take_over(pyri_site *s, pyri_segment *g, bool *ok)
         *ok = pyri_sweep(s, g->where, &empty, &(uint64_t){0}) == 0 &&
               !empty;
     if (*ok) {
-        g->end = ((uint64_t)st.st_size + PYRI_PAGE - 1) &
-                 ~(uint64_t)(PYRI_PAGE - 1);
+        g->end = round_up((uint64_t)st.st_size, PYRI_PAGE);
         return 0;
     }
     if (g->fd >= 0)
@@ -254,11 +259,7 @@ add_piece(gather *w, const void *data, size_t size)
     return errnum;
 }
 
-static uint64_t
-round_up(uint64_t v, uint64_t to)
-{
-    return (v + to - 1) & ~(to - 1);
-}
+static_assert(PYRI_PAGE / PYRI_SECTOR <= PYRI_NEAR, "blobs on a page");
 
 /* Where a blob goes that is put at `end` or later; *next is the end then. */
 static uint64_t
