@@ -122,8 +122,8 @@ int pyri_paint_frag(pyri_draft *d, pyri_packer *packer,
 /* --- stash.c ------------------------------------------------------------- */
 
 /* The blobs of a draft: all that were put are noted; those that its leaves
- * name are marked; the others are dropped in the end. */
-/* Those of one put, from any thread. On failure they are dropped. */
+ * name are marked; the others are dropped in the end. Adding takes those of one
+ * put, from any thread, and drops them if it fails. */
 int pyri_stash_add(pyri_draft *d, const pyri_blob *blobs, size_t n);
 void pyri_stash_mark(pyri_draft *d, const pyri_frag *frags, int n);
 void pyri_stash_unmark(pyri_draft *d);

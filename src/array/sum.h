@@ -29,7 +29,8 @@ int pyri_change_load(pyri_change *c, const pyri_box *box);
 /* One plain box is put on top, nothing else. */
 bool pyri_change_is_plain(const pyri_change *c);
 
-/* What is known of the old cells. */
+/* What is known of the old cells; of leaves that lie on others the cells on top
+ * are read to know it, but not the chunk. */
 int pyri_change_about(pyri_change *c, pyri_about *out);
 /* From what is known of the old cells (`about`), less those that are hidden
  * now: *known is false if that cannot be said. */

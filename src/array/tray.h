@@ -30,9 +30,9 @@ pyri_tray_packer(pyri_tray *t, uint64_t bytes)
     return bytes < PYRI_LARGE ? &t->small[t->n] : &t->large;
 }
 
-/* The newest fragment of `of` was packed with a small one and has no blob yet. It gets one with
- * the flush; until then the cells must stay where they are. Full trays are
- * flushed. */
+/* The newest fragment of `of` was packed with a small one and has no blob yet.
+ * It gets one with the flush; until then the cells must stay where they are.
+ * Full trays are flushed. */
 int pyri_tray_add(pyri_tray *t, pyri_draft *d, pyri_painted *of);
 int pyri_tray_flush(pyri_tray *t, pyri_draft *d);
 

@@ -12,6 +12,7 @@
  */
 #include "engine/local/local.h"
 
+#include "base/checked.h"
 #include "base/sys.h"
 #include "engine/engines.h"
 
@@ -333,26 +334,35 @@ local_get_nodes(pyri_engine *e, pyri_reader *r, pyri_node_get *gets, size_t n)
 
 enum { MANY_PUTS = 16 };
 
-/* Those that go into segments are put there side by side. */
+/* Those of a few that do not wait in memory go into a segment, side by side. */
+static int
+put_few(pyri_site *s, pyri_blob_put *puts, size_t n)
+{
+    pyri_blob_put large[MANY_PUTS], *from[MANY_PUTS];
+    size_t nlarge = 0;
+    int err = 0;
+    for (size_t i = 0; i < n && err == 0; i++) {
+        if (pyri_small_fits(s, &puts[i])) {
+            err = pyri_small_put(s, &puts[i]);
+        } else {
+            from[nlarge] = &puts[i];
+            large[nlarge++] = puts[i];
+        }
+    }
+    if (err < 0 || nlarge == 0)
+        return err;
+    err = pyri_segments_put(s, large, nlarge);
+    for (size_t i = 0; i < nlarge; i++)
+        from[i]->ref = large[i].ref;
+    return err;
+}
+
 static int
 local_put_blobs(pyri_engine *e, pyri_blob_put *puts, size_t n)
 {
-    pyri_blob_put large[MANY_PUTS];
-    size_t which[MANY_PUTS], k = 0;
     int err = check_site(site_of(e));
-    for (size_t i = 0; i < n && err == 0; i++) {
-        if (pyri_small_fits(site_of(e), &puts[i])) {
-            err = pyri_small_put(site_of(e), &puts[i]);
-        } else {
-            large[k] = puts[i];
-            which[k++] = i;
-        }
-        if (k == MANY_PUTS || (k > 0 && i + 1 == n)) {
-            err = err < 0 ? err : pyri_segments_put(site_of(e), large, k);
-            for (; k > 0; k--)
-                puts[which[k - 1]].ref = large[k - 1].ref;
-        }
-    }
+    for (size_t i = 0; i < n && err == 0; i += MANY_PUTS)
+        err = put_few(site_of(e), puts + i, pyri_min64(n - i, MANY_PUTS));
     return err;
 }
 

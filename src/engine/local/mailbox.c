@@ -347,7 +347,8 @@ pyri_mailbox_tell(pyri_site *s, unsigned waiting)
         look_up(s->mailbox->box);
 }
 
-/* Who comes is seen here, or sees that it is hoped for. */
+/* Who comes is seen here, or sees that it is hoped for. (If two gather, one may
+ * miss its wake-up, and be patient to the end.) */
 void
 pyri_mailbox_gather(pyri_site *s, const atomic_uint *waiting,
                     unsigned threads)

@@ -13,9 +13,9 @@
  * A reader that finds all entries of a set in use gets a mapping of its own.
  *
  * Bounds: 4096 mappings of 1 GiB of address space, 162 KiB of bits each
- * (touched as pages are, and most of them by small blobs), 64 open files of those mapped last (others are not
- * copied from, but always shown); and one mapping more for each reader that
- * needs one of its own.
+ * (touched as pages are, and most of them by small blobs), 64 open files of
+ * those mapped last (others are not copied from, but always shown); and one
+ * mapping more for each reader that needs one of its own.
  */
 #include "engine/local/local.h"
 

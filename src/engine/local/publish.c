@@ -185,15 +185,12 @@ run_empty(pyri_site *s, pyri_txn *txn, const pyri_request *first)
  * come from LMDB one after the other, not with blobs in between, and so do those
  * that a later one gets for them. Each run of pages is a request to the disk. */
 static int
-name_blobs(pyri_site *s, pyri_txn *txn, const pyri_request *first, bool *any)
+name_blobs(pyri_site *s, pyri_txn *txn, const pyri_request *first)
 {
     int err = 0;
-    *any = false;
     for (const pyri_request *r = first; r && err == 0; r = r->next)
-        if (r->err == 0 && !r->already) {
-            *any = true;
+        if (r->err == 0 && !r->already)
             err = pyri_blobs_name(s, txn, r->c, r->small);
-        }
     return err;
 }
 
@@ -202,15 +199,16 @@ name_blobs(pyri_site *s, pyri_txn *txn, const pyri_request *first, bool *any)
 static int
 run_in(pyri_site *s, pyri_txn *txn, pyri_request *first)
 {
-    bool any;
+    bool any = false;
     for (pyri_request *r = first; r; r = r->next) {
         set_result(r, complete_one(s, txn, r));
         if (r->err < 0 && !is_refusal(r->err)) {
             pyri_env_abort(txn);
             return r->err;
         }
+        any = any || (r->err == 0 && !r->already);
     }
-    int err = name_blobs(s, txn, first, &any);
+    int err = name_blobs(s, txn, first);
     if (err == 0 && first->next && any)
         err = refresh_latest(s, txn, first);
     if (err == 0 && !any)
