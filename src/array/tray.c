@@ -13,7 +13,7 @@ enum { FULL = 256 << 10 }; /* bytes: more at a time is no cheaper */
 void
 pyri_tray_fini(pyri_tray *t)
 {
-    for (int i = 0; i < PYRI_TRAY; i++)
+    for (int i = 0; i < t->used; i++)
         pyri_packer_fini(&t->small[i]);
     pyri_packer_fini(&t->large);
 }

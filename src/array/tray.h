@@ -16,7 +16,7 @@ typedef struct pyri_tray {
         pyri_painted *of;
         int place; /* counted from the last: others come before it */
     } waiting[PYRI_TRAY];
-    int n;
+    int n, used; /* of the small ones; those that were ever */
     uint64_t bytes;
 } pyri_tray;
 
@@ -27,7 +27,11 @@ void pyri_tray_fini(pyri_tray *t);
 static inline pyri_packer *
 pyri_tray_packer(pyri_tray *t, uint64_t bytes)
 {
-    return bytes < PYRI_LARGE ? &t->small[t->n] : &t->large;
+    if (bytes >= PYRI_LARGE)
+        return &t->large;
+    if (t->used == t->n)
+        t->used++;
+    return &t->small[t->n];
 }
 
 /* The newest fragment of `of` was packed with a small one and has no blob yet.
